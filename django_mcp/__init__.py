@@ -1,0 +1,59 @@
+"""Model Context Protocol endpoints for Django sites.
+
+Add ``"django_mcp"`` to ``INSTALLED_APPS`` and say who may use the endpoint::
+
+    DJANGO_MCP = {"AUTH": "django_mcp.auth.django_user"}
+
+Give it a URL::
+
+    urlpatterns = [path("", include("django_mcp.urls"))]        # at /mcp
+
+And decorate functions, in the file ``mcp.py`` of any app::
+
+    from django_mcp import Context, mcp
+
+    @mcp.tool(read_only=True, permission="shop.view_order")
+    def count_orders(ctx: Context, status: Literal["open", "shipped"]) -> int:
+        "Count the caller's orders."
+        return Order.objects.filter(user=ctx.user, status=status).count()
+
+Every MCP client can list and call it now. ``@mcp.resource("order://{id}")`` and ``@mcp.prompt``
+work alike; ``MCPServer`` makes more servers, ``endpoint("staff/mcp", server=staff)`` gives them
+URLs.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .server.context import Context
+from .server.errors import RegistrationError, ResourceNotFound, ToolError
+from .server.registry import MCPServer
+
+if TYPE_CHECKING:
+    from .default import mcp
+    from .routing import endpoint
+    from .transport.views import MCPView
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Context",
+    "MCPServer",
+    "MCPView",
+    "RegistrationError",
+    "ResourceNotFound",
+    "ToolError",
+    "endpoint",
+    "mcp",
+]
+
+# Views import models, which must not happen while Django is still loading the apps.
+_LAZY = {"MCPView": ".transport.views", "endpoint": ".routing", "mcp": ".default"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name], __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,86 @@
+"""The fast door: ``application = mount(get_asgi_application())``.
+
+The mount takes the HTTP requests whose path the URLconf gives to an :class:`MCPView` and answers
+them without Django's handler, its middleware and a thread per stream; everything else it passes on.
+What middleware would have done for these requests, the gate does: host, origin, HTTPS, CORS and
+authentication. A system check names the middleware that is passed by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from functools import lru_cache
+from typing import Any
+
+from django.conf import settings
+from django.core.handlers.asgi import get_script_prefix
+from django.core.signals import setting_changed
+from django.urls import Resolver404, get_resolver
+from django.utils import translation
+
+from .transport.endpoint import respond
+from .transport.http import Endpoint, Reply
+from .transport.mounted import MountedRequest
+from .transport.runners import OnLanes
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+def mount(application: Application) -> Application:
+    """Return an ASGI application that serves MCP endpoints and passes the rest on."""
+
+    async def mounted(scope: Scope, receive: Receive, send: Send) -> None:
+        endpoint = find_endpoint(_path_info(scope)) if scope["type"] == "http" else None
+        if endpoint is None:
+            await application(scope, receive, send)
+            return
+        reply = await respond(MountedRequest(scope, receive), endpoint, OnLanes())
+        await _send(reply, send)
+
+    return mounted
+
+
+@lru_cache(maxsize=1024)
+def find_endpoint(path_info: str) -> Endpoint | None:
+    """Return what the root URLconf serves at a path, if it is an undecorated :class:`MCPView`.
+
+    Whatever depends on more than the path - the language, a URLconf per request, a decorator that
+    checks something - is for Django to find out, and meets the view.
+    """
+    try:
+        # No pattern with a language prefix matches under a language that does not exist.
+        with translation.override("zxx"):
+            match = get_resolver(settings.ROOT_URLCONF).resolve(path_info)
+    except Resolver404:
+        return None
+    view, endpoint = getattr(match.func, "mcp_endpoint", (None, None))
+    return endpoint if view is match.func else None
+
+
+def _forget_paths(**kwargs: Any) -> None:
+    if kwargs.get("setting") in ("ROOT_URLCONF", "DJANGO_MCP", "FORCE_SCRIPT_NAME"):
+        find_endpoint.cache_clear()
+
+
+setting_changed.connect(_forget_paths)
+
+
+def _path_info(scope: Scope) -> str:
+    path: str = scope["path"]
+    prefix = get_script_prefix(scope).rstrip("/")
+    if prefix and (path == prefix or path.startswith(prefix + "/")):
+        return path[len(prefix) :] or "/"
+    return path
+
+
+async def _send(reply: Reply, send: Send) -> None:
+    headers = [
+        (name.lower().encode("latin-1"), value.encode("latin-1"))
+        for name, value in reply.headers.items()
+    ]
+    headers.append((b"content-length", b"%d" % len(reply.body)))
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    await send({"type": "http.response.body", "body": reply.body})

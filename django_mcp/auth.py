@@ -1,0 +1,44 @@
+"""Who may use an endpoint: the callables for ``DJANGO_MCP["AUTH"]``.
+
+``AUTH`` takes the ``HttpRequest`` and returns a :class:`Principal` (or simply a user), or a
+:class:`Refusal`. It is required: an endpoint without it refuses everybody.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from django.contrib.auth.models import AnonymousUser
+from django.http import HttpRequest
+
+from .server.ports import Principal
+
+__all__ = ["Principal", "Refusal", "django_user", "public"]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The answer to a request that may not pass.
+
+    ``status`` is 401 where credentials are missing or wrong, 403 where they do not suffice.
+    ``challenge`` becomes the ``WWW-Authenticate`` header.
+    """
+
+    message: str = "Authentication required"
+    status: int = 401
+    challenge: str = "Bearer"
+    headers: dict[str, str] = field(default_factory=dict)
+    """More headers for the response."""
+
+
+def public(request: HttpRequest) -> Principal:
+    """Let everybody in. Choosing it says that the endpoint is open on purpose."""
+    return Principal(AnonymousUser())
+
+
+def django_user(request: HttpRequest) -> Principal | Refusal:
+    """Let in whoever Django's own authentication has recognised: session cookies, for example."""
+    user = request.user
+    if user.is_authenticated and user.is_active:
+        return Principal(user)
+    return Refusal("Log in first", challenge='Session realm="mcp"')

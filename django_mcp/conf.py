@@ -1,0 +1,100 @@
+"""The settings of the package: the one reader of ``settings.DJANGO_MCP``.
+
+Read live, so that ``override_settings`` works: the dict is checked when it changes, not when it is
+used. Every key is described in ``docs/reference/settings.md``.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from django.conf import settings as django_settings
+from django.core.exceptions import ImproperlyConfigured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """``DJANGO_MCP``, checked; attribute ``auth`` is the key ``AUTH``, and so on."""
+
+    auth: str | Callable[..., Any] | None = None
+    path: str = "mcp"
+    server_name: str = "django-mcp"
+    server_version: str = ""
+    instructions: str = ""
+    allowed_origins: list[str] = field(default_factory=list)
+    max_body_bytes: int = 4 * 1024 * 1024
+    page_size: int = 100
+    strict_arguments: bool = True
+    list_ttl_seconds: int = 60
+    database: str = "default"
+    session_idle_seconds: int = 24 * 60 * 60
+    session_max_age_seconds: int = 30 * 24 * 60 * 60
+    max_sessions: int = 100_000
+    max_sessions_per_user: int = 1_000
+    lanes: int = 16
+    lane_wait_seconds: int = 30
+
+
+_POSITIVE = {
+    "max_body_bytes",
+    "page_size",
+    "session_idle_seconds",
+    "session_max_age_seconds",
+    "max_sessions",
+    "max_sessions_per_user",
+    "lanes",
+    "lane_wait_seconds",
+}
+_KINDS: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "bool": (bool,),
+    "list[str]": (list, tuple),
+}
+_current: tuple[Any, Settings] | None = None
+
+
+def get_settings() -> Settings:
+    """Return the settings in force; raises ``ImproperlyConfigured`` for what cannot be meant."""
+    global _current
+    raw = getattr(django_settings, "DJANGO_MCP", None)
+    if _current is None or _current[0] is not raw:
+        _current = (raw, read_settings(raw))
+    return _current[1]
+
+
+def read_settings(raw: Any) -> Settings:
+    """Check the dict ``raw`` and return it as :class:`Settings`."""
+    if raw is None:
+        return Settings()
+    if not isinstance(raw, dict):
+        raise ImproperlyConfigured(f"DJANGO_MCP must be a dict, not {type(raw).__name__}.")
+    known = {each.name.upper(): each for each in fields(Settings)}
+    for key, value in raw.items():
+        if key not in known:
+            raise ImproperlyConfigured(_unknown(key, list(known)))
+        _check(key, value, str(known[key].type))
+    return Settings(**{key.lower(): value for key, value in raw.items()})
+
+
+def _unknown(key: Any, known: list[str]) -> str:
+    near = difflib.get_close_matches(str(key).upper(), known, n=1, cutoff=0.4)
+    hint = f" Did you mean {near[0]!r}?" if near else f" Known keys: {', '.join(known)}."
+    return f"DJANGO_MCP has no key {key!r}.{hint}"
+
+
+def _check(key: str, value: Any, declared: str) -> None:
+    if key == "AUTH":
+        if value is not None and not isinstance(value, str) and not callable(value):
+            raise ImproperlyConfigured('DJANGO_MCP["AUTH"] must be a dotted path or a callable.')
+        return
+    kinds = _KINDS[declared]
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        raise ImproperlyConfigured(
+            f"DJANGO_MCP[{key!r}] must be {declared}, not {type(value).__name__}."
+        )
+    if isinstance(value, int) and value < (1 if key.lower() in _POSITIVE else 0):
+        raise ImproperlyConfigured(f"DJANGO_MCP[{key!r}] must be positive, not {value}.")

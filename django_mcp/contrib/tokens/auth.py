@@ -1,0 +1,78 @@
+"""
+`token_auth`: the value of `AUTH` that admits whoever presents a token.
+
+A refusal never says why: unknown, expired, revoked, another server's, an inactive user's are one
+answer, so that nobody learns which guesses were near. The log says it instead.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from django.db import DatabaseError, router, transaction
+from django.http import HttpRequest
+from django.views.decorators.debug import sensitive_variables
+
+from django_mcp.auth import Principal, Refusal
+
+from .challenge import bearer_challenge
+from .models import State, Token
+
+logger = logging.getLogger(__name__)
+
+
+@sensitive_variables("secret")
+def token_auth(request: HttpRequest) -> Principal | Refusal:
+    """
+    Return the principal whose token the `Authorization` header carries, or the refusal.
+
+    The client id names the token's row, not its secret: sessions are bound to it, outlive a
+    rotation of the secret, and are not shared with the other tokens of the same user, each of
+    which is another client. Row ids are not reused.
+    """
+    server = getattr(request, "mcp_server", "")
+    secret = _credential(request)
+    if not secret:
+        challenge = bearer_challenge(realm=server or "mcp")
+        return Refusal("A bearer token is required.", status=401, challenge=challenge)
+    token = Token.objects.presented(secret)
+    objection = _objection(token, server=server)
+    if token is None or objection:
+        logger.info("Refused %s at server %r: %s.", token or "a bearer token", server, objection)
+        return _invalid_token()
+    if token.use_due:
+        _record_use(token)
+    return Principal(user=token.user, client_id=f"token:{token.pk}")
+
+
+def _credential(request: HttpRequest) -> str:
+    # The scheme is case-insensitive (RFC 9110 section 11.1). The other two ways of RFC 6750 to
+    # send a token, in the form and in the URL, are left out: MCP allows the header only.
+    scheme, _, credential = request.headers.get("Authorization", "").partition(" ")
+    return credential.strip(" ") if scheme.lower() == "bearer" else ""
+
+
+def _objection(token: Token | None, *, server: str) -> str:
+    """Return what speaks against the token, for the log, or nothing."""
+    if token is None:
+        return "it is unknown"
+    if token.state != State.ACTIVE:
+        return f"it is {token.state}"
+    # As Django's ModelBackend has it: a user model without the flag is active.
+    if not getattr(token.user, "is_active", True):
+        return "its user is inactive"
+    return "" if token.opens(server) else "it is for other servers"
+
+
+def _invalid_token() -> Refusal:
+    message = "The bearer token is unknown, has ended, or is not meant for this server."
+    return Refusal(message, status=401, challenge=bearer_challenge(error="invalid_token"))
+
+
+def _record_use(token: Token) -> None:
+    """Record the use if that can be done; a locked or read-only database refuses nobody."""
+    try:
+        with transaction.atomic(using=router.db_for_write(Token)):
+            token.record_use()
+    except DatabaseError:
+        logger.warning("The use of %s could not be recorded.", token, exc_info=True)

@@ -1,0 +1,46 @@
+"""
+The database's clock. Every age of a token is measured by it: hosts disagree, the database does not.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import zoneinfo
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models.functions import Now
+from django.db.models.sql.compiler import SQLCompiler
+
+
+class DatabaseNow(Now):
+    """
+    `Now()`, in the time zone in which Django stores datetimes.
+
+    Django leaves the time zone of a MySQL or MariaDB session as the server has it, so that there
+    `Now()` is hours away from every stored value unless the server happens to run in UTC. On
+    SQLite it is UTC always, also when `USE_TZ` is off and stored values are local time. Both are
+    told apart from PostgreSQL, which converts by itself. The offset comes from the time zone
+    database of the host, not from its clock (but for the hour in which summer time changes).
+    """
+
+    def as_mysql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any) -> Any:
+        template = f"(UTC_TIMESTAMP(6) + INTERVAL {_offset(connection)} SECOND)"
+        return self.as_sql(compiler, connection, template=template, **extra)
+
+    def as_sqlite(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any
+    ) -> Any:
+        # Doubled twice: once for the template, once for the query's own parameters.
+        form = "%%%%Y-%%%%m-%%%%d %%%%H:%%%%M:%%%%f"
+        template = f"STRFTIME('{form}', 'NOW', '{_offset(connection):+d} seconds')"
+        return self.as_sql(compiler, connection, template=template, **extra)
+
+
+def _offset(connection: BaseDatabaseWrapper) -> int:
+    """Return by how many seconds the zone of stored values is ahead of UTC."""
+    if connection.timezone_name == "UTC":
+        return 0
+    zone = zoneinfo.ZoneInfo(connection.timezone_name)
+    offset = dt.datetime.now(zone).utcoffset() or dt.timedelta()
+    return int(offset.total_seconds())

@@ -1,0 +1,166 @@
+"""`manage.py mcp token`: create, list, revoke and rotate bearer tokens."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.auth import get_user_model
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from .models import Token
+from .secret import PREFIX_LENGTH, SCHEME, digest_of, is_well_formed, prefix_of
+
+if TYPE_CHECKING:
+    from django.contrib.auth.base_user import AbstractBaseUser
+
+MAX_DAYS = 36_500
+
+
+def add_commands(subcommands: argparse._SubParsersAction[CommandParser]) -> None:
+    parser = subcommands.add_parser("token", help="Issue, list, revoke and rotate bearer tokens.")
+    verbs = parser.add_subparsers(metavar="verb", required=True)
+    _add_create(verbs.add_parser("create", help="Issue a token and print its secret, once."))
+    _add_list(verbs.add_parser("list", help="List the tokens."))
+    for verb, run, description in (
+        ("revoke", revoke, "End a token for good."),
+        ("rotate", rotate, "Replace a token's secret and print the new one, once."),
+    ):
+        named = verbs.add_parser(verb, help=description)
+        named.add_argument("token", help="Its id, its prefix, or a secret that came to light.")
+        named.set_defaults(run=run)
+
+
+def _add_create(parser: CommandParser) -> None:
+    parser.add_argument("username")
+    parser.add_argument("--name", default="", help="What it is for, to recognise it by.")
+    parser.add_argument("--expires-days", type=_days, metavar="N", help="Default: it never does.")
+    parser.add_argument(
+        "--server",
+        dest="servers",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="A server that it opens; may be given more than once. Default: all of them.",
+    )
+    parser.set_defaults(run=create)
+
+
+def _add_list(parser: CommandParser) -> None:
+    parser.add_argument("--user", metavar="USERNAME", help="Only the tokens of this user.")
+    parser.set_defaults(run=list_tokens)
+
+
+def create(command: BaseCommand, options: dict[str, Any]) -> None:
+    """Print the secret alone to stdout, for a pipe, and what people should know to stderr."""
+    user = _user(options["username"])
+    if not getattr(user, "is_active", True):
+        raise CommandError(f"{user} is inactive, so the token would be refused: activate them.")
+    days = options["expires_days"]
+    try:
+        token, secret = Token.objects.issue(
+            user,
+            name=options["name"],
+            expires=dt.timedelta(days=days) if days else None,
+            servers=options["servers"],
+        )
+    except ValidationError as error:
+        raise CommandError(" ".join(error.messages)) from error
+    _explain(command, f"Token {token.pk} of {user}. Keep its secret now, it is not shown again:")
+    command.stdout.write(secret)
+
+
+def rotate(command: BaseCommand, options: dict[str, Any]) -> None:
+    token = _token(options["token"])
+    try:
+        secret = token.rotate()
+    except Token.DoesNotExist as error:
+        raise CommandError(f"{error} A token that has ended stays so: create one.") from error
+    _explain(command, f"The old secret of token {token.pk} is refused from now on. The new one:")
+    command.stdout.write(secret)
+
+
+def revoke(command: BaseCommand, options: dict[str, Any]) -> None:
+    token = _token(options["token"])
+    outcome = "is revoked" if token.revoke() else "had been revoked before"
+    command.stdout.write(f"Token {token.pk} of {token.user} {outcome}.")
+
+
+def list_tokens(command: BaseCommand, options: dict[str, Any]) -> None:
+    tokens = Token.objects.with_state().select_related("user")
+    if options["user"]:
+        tokens = tokens.filter(user_id=_user(options["user"]).pk)
+    head = ("id", "prefix", "user", "name", "servers", "state", "expires", "last used")
+    rows = [_row(token) for token in tokens]
+    if not rows:
+        _explain(command, 'There are no tokens. "manage.py mcp token create" issues one.')
+        return
+    for line in _aligned([head, *rows]):
+        command.stdout.write(line)
+
+
+def _row(token: Token) -> tuple[str, ...]:
+    servers = ",".join(token.servers) or "all"
+    times = (_time(token.expires, none="never"), _time(token.last_used, none="never"))
+    return (str(token.pk), token.prefix, str(token.user), token.name, servers, token.state, *times)
+
+
+def _time(moment: dt.datetime | None, *, none: str) -> str:
+    return moment.isoformat(" ", "minutes") if moment else none
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> Iterable[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip()
+
+
+def _user(username: str) -> AbstractBaseUser:
+    model = get_user_model()
+    try:
+        return model._default_manager.get_by_natural_key(username)
+    except model.DoesNotExist as error:
+        raise CommandError(
+            f'There is no user "{username}". Check the spelling, or create the user first, '
+            'for instance with "manage.py createsuperuser".'
+        ) from error
+
+
+def _token(reference: str) -> Token:
+    found = _candidates(reference)
+    if len(found) > 1:
+        ids = ", ".join(str(token.pk) for token in found)
+        raise CommandError(f"That fits several tokens: give one of the ids {ids}.")
+    if not found:
+        raise CommandError(
+            f'No token fits "{prefix_of(reference)}". "manage.py mcp token list" shows ids and '
+            f"prefixes; a prefix has {PREFIX_LENGTH} characters."
+        )
+    return found[0]
+
+
+def _candidates(reference: str) -> list[Token]:
+    tokens = Token.objects.select_related("user")
+    if is_well_formed(reference):
+        return list(tokens.filter(digest=digest_of(reference)))
+    if reference.isascii() and reference.isdigit():
+        return list(tokens.filter(pk=reference))
+    if not reference.startswith(SCHEME) or reference == SCHEME:
+        return []
+    # Not every database compares text by case, and secrets differ by it.
+    similar = tokens.filter(prefix__startswith=reference)
+    return [token for token in similar if token.prefix.startswith(reference)]
+
+
+def _days(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_DAYS):
+        raise argparse.ArgumentTypeError(f"give a number of days from 1 to {MAX_DAYS}")
+    return int(text)
+
+
+def _explain(command: BaseCommand, sentence: str) -> None:
+    command.stderr.write(sentence, command.style.NOTICE)

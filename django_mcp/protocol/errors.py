@@ -1,0 +1,81 @@
+"""Error codes and the one exception that carries a JSON-RPC error.
+
+Raise :class:`MCPError` wherever a rule of the protocol is broken; the dispatcher turns it into a
+reply and the transport chooses the HTTP status. Nothing else builds error objects.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+from mcp_types import jsonrpc
+
+
+class ErrorCode(IntEnum):
+    """Every code this package emits."""
+
+    PARSE_ERROR = jsonrpc.PARSE_ERROR
+    INVALID_REQUEST = jsonrpc.INVALID_REQUEST
+    METHOD_NOT_FOUND = jsonrpc.METHOD_NOT_FOUND
+    INVALID_PARAMS = jsonrpc.INVALID_PARAMS
+    INTERNAL_ERROR = jsonrpc.INTERNAL_ERROR
+    #: Legacy revisions only, and on purpose although 2026-07-28 discourages codes of this range
+    #: (basic/index, "Error Codes"): deployed clients recognise a lost session by it.
+    SESSION_NOT_FOUND = -32001
+    #: Revisions up to 2025-11-25 (server/resources, "Error Handling"); later ones: INVALID_PARAMS.
+    RESOURCE_NOT_FOUND = -32002
+    HEADER_MISMATCH = jsonrpc.HEADER_MISMATCH
+    MISSING_CLIENT_CAPABILITY = jsonrpc.MISSING_REQUIRED_CLIENT_CAPABILITY
+    UNSUPPORTED_PROTOCOL_VERSION = jsonrpc.UNSUPPORTED_PROTOCOL_VERSION
+
+
+class MCPError(Exception):
+    """A JSON-RPC error on its way to the client.
+
+    ``message`` is shown to the peer as it stands: one sentence that says what is wrong and, where
+    possible, what would be right. ``data`` must be JSON.
+    """
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code = int(code)
+        self.message = message
+        self.data = data
+
+    def as_object(self) -> dict[str, Any]:
+        """Return the ``error`` member of a JSON-RPC error response."""
+        error: dict[str, Any] = {"code": self.code, "message": self.message}
+        if self.data is not None:
+            error["data"] = self.data
+        return error
+
+
+class Unavailable(MCPError):
+    """The server cannot serve this now, though the request is in order: HTTP 503.
+
+    ``retry_after`` is in seconds.
+    """
+
+    def __init__(self, message: str, *, retry_after: int = 5) -> None:
+        super().__init__(ErrorCode.INTERNAL_ERROR, message)
+        self.retry_after = retry_after
+
+
+class SessionNotFound(MCPError):
+    """Unknown, expired, ended or foreign session: one wording for all, so nothing is disclosed."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            ErrorCode.SESSION_NOT_FOUND, "Session not found; send initialize to open a new one"
+        )
+
+
+def invalid_params(message: str, data: Any = None) -> MCPError:
+    """Return the error for parameters that the method cannot accept."""
+    return MCPError(ErrorCode.INVALID_PARAMS, message, data)
+
+
+def internal_error(message: str = "Internal error; the server has logged the details") -> MCPError:
+    """Return the error for a bug: a fixed sentence, because the reason belongs in the log."""
+    return MCPError(ErrorCode.INTERNAL_ERROR, message)

@@ -1,0 +1,209 @@
+"""Bytes to messages and back: the only place that reads or writes JSON-RPC envelopes.
+
+Reading is strict, because whatever is let through here is trusted further in: UTF-8 only, no
+duplicated member (a gateway may have looked at the other one), no number that JSON does not have,
+bounded nesting. Every failure says as much about the request's id as could be read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from pydantic_core import to_json
+
+from .errors import ErrorCode, MCPError
+
+RequestId = int | str
+
+MAX_DEPTH = 128
+"""Deepest nesting of arrays and objects in a body."""
+MAX_ID_LENGTH = 512
+"""Longest request id, in characters of its JSON text."""
+MAX_BATCH = 100
+"""Most messages in one batch of revision 2025-03-26."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A call that must be answered with its own ``id``: same value, same JSON type."""
+
+    id: RequestId
+    method: str
+    params: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """``params._meta``, or an empty mapping where there is none."""
+        meta = self.params.get("_meta")
+        return meta if isinstance(meta, dict) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """A message that is never answered."""
+
+    method: str
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """The client's answer to a request of ours."""
+
+    id: RequestId
+    result: dict[str, Any] | None
+    error: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Invalid:
+    """What arrived instead of a message, with the id it had if it was meant as a request."""
+
+    error: MCPError
+    id: RequestId | None = None
+
+
+Message = Request | Notification | Response
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """An array of messages (2025-03-26, basic/transports, "Sending Messages to the Server")."""
+
+    items: tuple[Message | Invalid, ...]
+
+
+def parse(body: bytes) -> Message | Batch | Invalid:
+    """Read one HTTP body. Never raises: what is not a message comes back as ``Invalid``."""
+    try:
+        value = _load(body)
+    except (ValueError, RecursionError) as error:
+        return Invalid(MCPError(ErrorCode.PARSE_ERROR, f"The body is not valid JSON: {error}"))
+    if isinstance(value, list):
+        return _batch(value)
+    return _message(value)
+
+
+def encode(message: dict[str, Any] | list[dict[str, Any]]) -> bytes:
+    """Write one message, or the answers of a batch, as a single line of JSON."""
+    return to_json(message)
+
+
+def result_response(request_id: RequestId, result: dict[str, Any]) -> dict[str, Any]:
+    """Return the envelope of a successful answer."""
+    return {"jsonrpc": "2.0", "id": request_id, "result": result}
+
+
+def error_response(request_id: RequestId | None, error: MCPError) -> dict[str, Any]:
+    """Return the envelope of an error; ``None`` where no id could be read."""
+    return {"jsonrpc": "2.0", "id": request_id, "error": error.as_object()}
+
+
+def _load(body: bytes) -> Any:
+    text = body.decode("utf-8")
+    value = json.loads(
+        text,
+        object_pairs_hook=_unique_members,
+        parse_constant=_refuse_constant,
+        parse_float=_finite,
+    )
+    if text.count("[") + text.count("{") > MAX_DEPTH:
+        _check_depth(value)
+    if "\\u" in text:
+        # An escaped lone surrogate is legal JSON and yet no text: it could not be sent back.
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    return value
+
+
+def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"duplicated member {twice[:80]!r}")
+    return members
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError("number out of range")
+    return number
+
+
+def _check_depth(value: Any) -> None:
+    level: list[Any] = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [child for parent in level for child in _children(parent)]
+        if not level:
+            return
+    raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
+
+
+def _children(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _batch(values: list[Any]) -> Batch | Invalid:
+    if not values:
+        return _invalid("A batch must hold at least one message")
+    if len(values) > MAX_BATCH:
+        return _invalid(f"A batch may hold at most {MAX_BATCH} messages")
+    return Batch(tuple(_message(value) for value in values))
+
+
+def _message(value: Any) -> Message | Invalid:
+    if not isinstance(value, dict):
+        return _invalid("The body must be a JSON-RPC message, which is a JSON object")
+    if "method" not in value and ("result" in value or "error" in value):
+        return _response(value)
+    request_id = value.get("id")
+    if "id" in value and not is_request_id(request_id):
+        return _invalid("id must be a string or an integer")
+    if value.get("jsonrpc") != "2.0":
+        return _invalid('jsonrpc must be "2.0"', request_id)
+    if not isinstance(value.get("method"), str):
+        return _invalid("method must be a string", request_id)
+    params = value.get("params")
+    if params is not None and not isinstance(params, dict):
+        return _invalid("params must be an object", request_id)
+    if "id" in value:
+        return Request(value["id"], value["method"], params or {})
+    return Notification(value["method"], params or {})
+
+
+def _response(value: dict[str, Any]) -> Response | Invalid:
+    # A response never lends its id to an error: the id is one of ours, and an error that carried
+    # it would read as the answer to a request that the client never made.
+    result, error = value.get("result"), value.get("error")
+    if value.get("jsonrpc") != "2.0" or not is_request_id(value.get("id")):
+        return _invalid('A response needs jsonrpc "2.0" and the id of the request it answers')
+    if ("result" in value) == ("error" in value):
+        return _invalid("A response has exactly one of result and error")
+    if not isinstance(result if "result" in value else error, dict):
+        return _invalid("The result or error of a response must be an object")
+    return Response(value["id"], result, error)
+
+
+def is_request_id(value: Any) -> bool:
+    """Return whether ``value`` may identify a request: a string or an integer, of bounded size."""
+    if isinstance(value, str):
+        return len(value) <= MAX_ID_LENGTH
+    return (
+        isinstance(value, int)
+        and not isinstance(value, bool)
+        and value.bit_length() <= 3 * MAX_ID_LENGTH
+    )
+
+
+def _invalid(message: str, request_id: RequestId | None = None) -> Invalid:
+    return Invalid(MCPError(ErrorCode.INVALID_REQUEST, message), request_id)

@@ -1,0 +1,234 @@
+"""What differs between revisions of the protocol, as a table of facts.
+
+No other module compares revision names. Code asks a :class:`Revision` for the fact it needs, and
+:func:`fit` drops what a revision does not know from an object on its way out. The tests hold both
+against the schemas of the specification.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from .errors import ErrorCode
+
+
+class Era(Enum):
+    """The two ways of speaking MCP (2026-07-28, basic/versioning, "Terminology")."""
+
+    LEGACY = "legacy"
+    """``initialize``, sessions, GET streams."""
+    MODERN = "modern"
+    """Every request carries its own metadata; nothing is remembered between requests."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """One published revision and the facts in which it differs from its neighbours."""
+
+    name: str
+    era: Era
+    batches: bool = False
+    """Whether a body may be an array of messages (2025-03-26 only)."""
+    structured_objects_only: bool = True
+    """Whether ``structuredContent`` must be an object and ``outputSchema.type`` ``"object"``."""
+    resource_links: bool = True
+    """Whether a result may contain ``resource_link`` blocks (2025-06-18 and later)."""
+    completion_context: bool = True
+    """Whether ``completion/complete`` carries ``context`` (2025-06-18 and later)."""
+    resource_not_found: ErrorCode = ErrorCode.RESOURCE_NOT_FOUND
+    """The code for an unknown resource (server/resources, "Error Handling")."""
+
+    @property
+    def modern(self) -> bool:
+        """Whether the revision belongs to the modern era."""
+        return self.era is Era.MODERN
+
+
+R2025_03_26: Final = Revision(
+    name="2025-03-26",
+    era=Era.LEGACY,
+    batches=True,
+    resource_links=False,
+    completion_context=False,
+)
+R2025_06_18: Final = Revision(name="2025-06-18", era=Era.LEGACY)
+R2025_11_25: Final = Revision(name="2025-11-25", era=Era.LEGACY)
+R2026_07_28: Final = Revision(
+    name="2026-07-28",
+    era=Era.MODERN,
+    structured_objects_only=False,
+    resource_not_found=ErrorCode.INVALID_PARAMS,
+)
+
+REVISIONS: Final = (R2025_03_26, R2025_06_18, R2025_11_25, R2026_07_28)
+"""Every revision served, oldest first."""
+BY_NAME: Final = {revision.name: revision for revision in REVISIONS}
+LEGACY: Final = tuple(revision for revision in REVISIONS if not revision.modern)
+MODERN: Final = tuple(revision for revision in REVISIONS if revision.modern)
+NEWEST_LEGACY: Final = LEGACY[-1]
+OLDEST: Final = REVISIONS[0]
+
+_A, _B, _C, _D = REVISIONS
+
+FIRST_SEEN: Final[dict[str, dict[str, Revision]]] = {
+    "Annotations": {"audience": _A, "priority": _A, "lastModified": _B},
+    "AudioContent": {"type": _A, "data": _A, "mimeType": _A, "annotations": _A, "_meta": _B},
+    "BlobResourceContents": {"uri": _A, "mimeType": _A, "blob": _A, "_meta": _B},
+    "CallToolResult": {
+        "content": _A,
+        "isError": _A,
+        "_meta": _A,
+        "structuredContent": _B,
+    },
+    "EmbeddedResource": {"type": _A, "resource": _A, "annotations": _A, "_meta": _B},
+    "Icon": {"src": _C, "mimeType": _C, "sizes": _C, "theme": _C},
+    "ImageContent": {"type": _A, "data": _A, "mimeType": _A, "annotations": _A, "_meta": _B},
+    "Implementation": {
+        "name": _A,
+        "version": _A,
+        "title": _B,
+        "description": _C,
+        "icons": _C,
+        "websiteUrl": _C,
+    },
+    "Prompt": {
+        "name": _A,
+        "description": _A,
+        "arguments": _A,
+        "title": _B,
+        "_meta": _B,
+        "icons": _C,
+    },
+    "PromptArgument": {"name": _A, "description": _A, "required": _A, "title": _B},
+    "PromptMessage": {"role": _A, "content": _A},
+    "Resource": {
+        "uri": _A,
+        "name": _A,
+        "description": _A,
+        "mimeType": _A,
+        "size": _A,
+        "annotations": _A,
+        "title": _B,
+        "_meta": _B,
+        "icons": _C,
+    },
+    "ResourceLink": {
+        "type": _B,
+        "uri": _B,
+        "name": _B,
+        "description": _B,
+        "mimeType": _B,
+        "size": _B,
+        "annotations": _B,
+        "title": _B,
+        "_meta": _B,
+        "icons": _C,
+    },
+    "ResourceTemplate": {
+        "uriTemplate": _A,
+        "name": _A,
+        "description": _A,
+        "mimeType": _A,
+        "annotations": _A,
+        "title": _B,
+        "_meta": _B,
+        "icons": _C,
+    },
+    "TextContent": {"type": _A, "text": _A, "annotations": _A, "_meta": _B},
+    "TextResourceContents": {"uri": _A, "mimeType": _A, "text": _A, "_meta": _B},
+    "Tool": {
+        "name": _A,
+        "description": _A,
+        "inputSchema": _A,
+        "annotations": _A,
+        "title": _B,
+        "outputSchema": _B,
+        "_meta": _B,
+        "icons": _C,
+    },
+    "ToolAnnotations": {
+        "title": _A,
+        "readOnlyHint": _A,
+        "destructiveHint": _A,
+        "idempotentHint": _A,
+        "openWorldHint": _A,
+    },
+}
+"""The first revision that knows a field, by type and field. What is not here is never sent."""
+
+_NESTED: Final = {
+    ("AudioContent", "annotations"): "Annotations",
+    ("EmbeddedResource", "annotations"): "Annotations",
+    ("ImageContent", "annotations"): "Annotations",
+    ("Implementation", "icons"): "Icon",
+    ("Prompt", "arguments"): "PromptArgument",
+    ("Prompt", "icons"): "Icon",
+    ("Resource", "annotations"): "Annotations",
+    ("Resource", "icons"): "Icon",
+    ("ResourceLink", "annotations"): "Annotations",
+    ("ResourceLink", "icons"): "Icon",
+    ("ResourceTemplate", "annotations"): "Annotations",
+    ("ResourceTemplate", "icons"): "Icon",
+    ("TextContent", "annotations"): "Annotations",
+    ("Tool", "annotations"): "ToolAnnotations",
+    ("Tool", "icons"): "Icon",
+}
+
+_CONTENT: Final = {
+    "text": "TextContent",
+    "image": "ImageContent",
+    "audio": "AudioContent",
+    "resource": "EmbeddedResource",
+    "resource_link": "ResourceLink",
+}
+
+
+def _known(revision: Revision) -> dict[str, frozenset[str]]:
+    age = REVISIONS.index(revision)
+    return {
+        kind: frozenset(name for name, first in fields.items() if REVISIONS.index(first) <= age)
+        for kind, fields in FIRST_SEEN.items()
+    }
+
+
+_KNOWN: Final = {revision.name: _known(revision) for revision in REVISIONS}
+
+
+def fit(kind: str, value: dict[str, Any], revision: Revision) -> dict[str, Any]:
+    """Return ``value``, an object of the schema's type ``kind``, with what ``revision`` knows."""
+    known = _KNOWN[revision.name][kind]
+    return {
+        name: _fit_nested(_NESTED.get((kind, name)), member, revision)
+        for name, member in value.items()
+        if name in known
+    }
+
+
+def _fit_nested(kind: str | None, member: Any, revision: Revision) -> Any:
+    if kind is None:
+        return member
+    if isinstance(member, list):
+        return [fit(kind, item, revision) for item in member]
+    return fit(kind, member, revision)
+
+
+def fit_contents(value: dict[str, Any], revision: Revision) -> dict[str, Any]:
+    """Return resource contents, text or blob, with what ``revision`` knows."""
+    kind = "TextResourceContents" if "text" in value else "BlobResourceContents"
+    return fit(kind, value, revision)
+
+
+def fit_content(value: dict[str, Any], revision: Revision) -> dict[str, Any]:
+    """Return a content block with what ``revision`` knows.
+
+    A revision without ``resource_link`` gets the link as text, so that the model still sees it.
+    """
+    kind = _CONTENT[value["type"]]
+    if kind == "ResourceLink" and not revision.resource_links:
+        return {"type": "text", "text": f"{value.get('title') or value['name']}: {value['uri']}"}
+    block = fit(kind, value, revision)
+    if kind == "EmbeddedResource":
+        block["resource"] = fit_contents(block["resource"], revision)
+    return block

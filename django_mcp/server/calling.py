@@ -1,0 +1,62 @@
+"""User code to be made, and what comes of it.
+
+A handler that has reached user code does not run it: it returns a :class:`Call`, and the runner of
+the door makes it, inline or on a lane. So handlers are plain functions, whatever the colour of the
+function that the site wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Caching:
+    """How long a client may keep a result, and for whom (2026-07-28, server/utilities/caching)."""
+
+    ttl_ms: int
+    scope: Literal["public", "private"]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The ``result`` member of an answer, before the era's own fields are added."""
+
+    body: dict[str, Any]
+    caching: Caching | None = None
+    session_id: str | None = None
+    """The secret id of a session that this request opened."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call to a function of the site.
+
+    ``finish`` turns what it returned into the outcome; it runs where the function ran, inside its
+    scope, because reading the value may need the database. ``rescue`` turns an exception into an
+    outcome or raises it again; it runs after the scope has rolled back.
+    """
+
+    function: Callable[..., Any]
+    arguments: Mapping[str, Any]
+    is_async: bool
+    finish: Callable[[Any], Outcome]
+    rescue: Callable[[Exception], Outcome]
+    scope: Callable[[], AbstractContextManager[None]]
+    timeout: float | None = field(default=None)
+    """Seconds that an asynchronous function may take."""
+
+    def run(self) -> Outcome:
+        """Make a synchronous call, in its scope."""
+        with self.scope():
+            return self.finish(self.function(**self.arguments))
+
+    async def arun(self) -> Outcome:
+        """Make an asynchronous call."""
+        return self.finish(await self.function(**self.arguments))
+
+
+Outcome = Result | Call

@@ -1,0 +1,106 @@
+"""From an accepted request to its answer: look up the method, run its handler, make its calls.
+
+This is the only place that catches every exception. Whatever happens, one outcome comes out, and
+the caller puts the request's own id on it.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from mcp_types import SERVER_INFO_META_KEY
+from pydantic import ValidationError
+
+from ..protocol.errors import ErrorCode, MCPError, internal_error, invalid_params
+from ..protocol.messages import Notification
+from ..protocol.versions import fit
+from .calling import Caching, Call, Outcome, Result
+from .exchange import Exchange
+from .methods import METHODS, NOTIFICATIONS, Method
+from .ports import Ports, Runner, SessionInfo
+
+logger = logging.getLogger("django_mcp.server")
+
+
+async def dispatch(exchange: Exchange, runner: Runner) -> Result | MCPError:
+    """Answer one request. Never raises."""
+    try:
+        result = await _answer(exchange, runner)
+    except MCPError as error:
+        if error.code == ErrorCode.INTERNAL_ERROR:
+            logger.error("%s: %s", _label(exchange), error, exc_info=error)
+        return error
+    except Exception:
+        logger.exception("%s failed", _label(exchange))
+        return internal_error()
+    return _complete(result, exchange)
+
+
+async def notify(
+    notification: Notification, session: SessionInfo, ports: Ports, runner: Runner
+) -> None:
+    """Take a legacy notification. One that nobody handles is dropped, as the protocol wants."""
+    handler = NOTIFICATIONS.get(notification.method)
+    if handler is not None:
+        await runner.blocking(handler, session, ports.sessions)
+
+
+async def _answer(exchange: Exchange, runner: Runner) -> Result:
+    method = _find_method(exchange)
+    params = _read_params(method, exchange.request.params)
+    outcome: Outcome
+    if method.touches_database or exchange.server.guarded:
+        outcome = await runner.blocking(method.handler, exchange, params)
+    else:
+        outcome = method.handler(exchange, params)
+    while isinstance(outcome, Call):
+        outcome = await _make(outcome, runner)
+    return outcome
+
+
+async def _make(call: Call, runner: Runner) -> Outcome:
+    try:
+        return await runner.call(call)
+    except MCPError:
+        raise
+    except Exception as error:
+        return call.rescue(error)
+
+
+def _find_method(exchange: Exchange) -> Method:
+    method = METHODS.get(exchange.request.method)
+    if method is None or not method.serves(exchange.server, exchange.revision):
+        raise MCPError(
+            ErrorCode.METHOD_NOT_FOUND, f"Method not found: {exchange.request.method[:100]}"
+        )
+    return method
+
+
+def _read_params(method: Method, params: dict[str, Any]) -> Any:
+    try:
+        return method.params.model_validate(params, by_name=False)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in ("params", *first["loc"]))
+        raise invalid_params(f"{where}: {first['msg']}") from None
+
+
+def _complete(result: Result, exchange: Exchange) -> Result:
+    if not exchange.revision.modern:
+        return result
+    # 2026-07-28, basic/index: "ResultType" and "Per-response protocol fields".
+    info = fit("Implementation", exchange.server.implementation(), exchange.revision)
+    meta = {**result.body.get("_meta", {}), SERVER_INFO_META_KEY: info}
+    body = {**result.body, "resultType": "complete", "_meta": meta, **_hints(result.caching)}
+    return Result(body, result.caching, result.session_id)
+
+
+def _hints(caching: Caching | None) -> dict[str, Any]:
+    return {} if caching is None else {"ttlMs": caching.ttl_ms, "cacheScope": caching.scope}
+
+
+def _label(exchange: Exchange) -> str:
+    params = exchange.request.params
+    name = params.get("name") or params.get("uri") or ""
+    return f"{exchange.request.method} {str(name)[:100]!r}"

@@ -1,0 +1,42 @@
+"""One accepted request with everything that its handler may know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..protocol.headers import Headers
+from ..protocol.lifecycle import Sender
+from ..protocol.messages import Request
+from ..protocol.versions import Revision
+from .ports import Bridge, Policy, Ports, Principal, SessionInfo
+
+if TYPE_CHECKING:
+    from .registry import MCPServer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """A request, who sends it, in which revision, and what is needed to answer it."""
+
+    server: MCPServer
+    request: Request
+    revision: Revision
+    sender: Sender
+    principal: Principal
+    session: SessionInfo | None
+    headers: Headers
+    ports: Ports
+    http_request: Callable[[], Any]
+    """Build the ``HttpRequest``, which costs something at the mount."""
+
+    @property
+    def policy(self) -> Policy:
+        """The settings in force."""
+        return self.ports.policy
+
+    @property
+    def bridge(self) -> Bridge:
+        """The framework around user code."""
+        return self.ports.bridge

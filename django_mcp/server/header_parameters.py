@@ -1,0 +1,78 @@
+"""``x-mcp-header``: tool parameters that clients mirror into HTTP headers.
+
+2026-07-28, server/tools, "x-mcp-header". A client must drop a tool whose annotations break the
+rules, so they are enforced at registration.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from .errors import RegistrationError
+
+KEYWORD = "x-mcp-header"
+
+# RFC 9110, section 5.6.2, without the underscore: common servers drop headers that contain one.
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+\-.^`|~]+")
+_PRIMITIVES = {"string", "integer", "boolean"}
+
+
+def extract_headers(schema: dict[str, Any], label: str) -> dict[str, tuple[str, ...]]:
+    """Return header name to property path, and flatten the annotated properties in place.
+
+    pydantic writes ``Optional`` as ``anyOf`` and enumerations as ``$ref``; a mirrored property
+    may be neither.
+    """
+    paths: dict[str, tuple[str, ...]] = {}
+    for name, path, owner in list(_annotated(schema)):
+        if not isinstance(name, str) or not _TOKEN.fullmatch(name):
+            raise _refuse(label, f"{name!r} is not a header name (letters, digits and hyphens)")
+        if name.lower() in {known.lower() for known in paths}:
+            raise _refuse(label, f"the header {name!r} is used twice")
+        owner[path[-1]] = _flatten(owner[path[-1]], schema, label)
+        paths[name] = path
+    if len(paths) != _occurrences(schema):
+        raise _refuse(label, "only parameters that every call can carry may be mirrored")
+    return paths
+
+
+def _annotated(
+    schema: dict[str, Any], above: tuple[str, ...] = ()
+) -> Iterator[tuple[Any, tuple[str, ...], dict[str, Any]]]:
+    properties = schema.get("properties", {})
+    for key, value in properties.items():
+        if isinstance(value, dict):
+            if KEYWORD in value:
+                yield value[KEYWORD], (*above, key), properties
+            yield from _annotated(value, (*above, key))
+
+
+def _flatten(value: dict[str, Any], schema: dict[str, Any], label: str) -> dict[str, Any]:
+    flat = dict(value)
+    if "anyOf" in flat:
+        options = [option for option in flat.pop("anyOf") if option != {"type": "null"}]
+        if len(options) != 1:
+            raise _refuse(label, "a mirrored parameter must have one type")
+        flat = {**options[0], **flat}
+        if flat.get("default", ...) is None:
+            del flat["default"]
+    if "$ref" in flat:
+        target = schema["$defs"][flat.pop("$ref").rsplit("/", 1)[-1]]
+        flat = {**target, **flat}
+    if flat.get("type") not in _PRIMITIVES:
+        raise _refuse(label, "a mirrored parameter must be a string, an integer or a boolean")
+    return flat
+
+
+def _occurrences(schema: Any) -> int:
+    if isinstance(schema, dict):
+        return (KEYWORD in schema) + sum(_occurrences(value) for value in schema.values())
+    if isinstance(schema, list):
+        return sum(_occurrences(value) for value in schema)
+    return 0
+
+
+def _refuse(label: str, reason: str) -> RegistrationError:
+    return RegistrationError(f"{label}: {KEYWORD}: {reason}.")

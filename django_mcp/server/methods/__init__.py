@@ -1,0 +1,73 @@
+"""The protocol's surface: every method that a client may call, and who answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import mcp_types
+from pydantic import BaseModel
+
+from ...protocol.versions import LEGACY, MODERN, REVISIONS, Revision
+from ..calling import Outcome
+from ..capabilities import FEATURES
+from ..exchange import Exchange
+from ..ports import SessionInfo, Sessions
+from ..registry import MCPServer
+from . import completion, lifecycle, logging, prompts, resources, tools
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One method: its handler, the type of its parameters, and where it exists."""
+
+    handler: Callable[[Exchange, Any], Outcome]
+    params: type[BaseModel]
+    revisions: tuple[Revision, ...] = REVISIONS
+    feature: str | None = None
+    """The capability without which the method does not exist."""
+    touches_database: bool = False
+
+    def serves(self, server: MCPServer, revision: Revision) -> bool:
+        """Return whether ``server`` answers the method in ``revision``."""
+        if revision not in self.revisions:
+            return False
+        return self.feature is None or FEATURES[self.feature](server)
+
+
+METHODS: Final = {
+    "completion/complete": Method(
+        completion.complete, mcp_types.CompleteRequestParams, feature="completions"
+    ),
+    "initialize": Method(
+        lifecycle.initialize,
+        mcp_types.InitializeRequestParams,
+        LEGACY,
+        touches_database=True,
+    ),
+    "logging/setLevel": Method(
+        logging.set_level, mcp_types.SetLevelRequestParams, LEGACY, touches_database=True
+    ),
+    "ping": Method(lifecycle.ping, mcp_types.RequestParams, LEGACY),
+    "prompts/get": Method(prompts.get, mcp_types.GetPromptRequestParams, feature="prompts"),
+    "prompts/list": Method(
+        prompts.list_prompts, mcp_types.PaginatedRequestParams, feature="prompts"
+    ),
+    "resources/list": Method(
+        resources.list_resources, mcp_types.PaginatedRequestParams, feature="resources"
+    ),
+    "resources/read": Method(
+        resources.read, mcp_types.ReadResourceRequestParams, feature="resources"
+    ),
+    "resources/templates/list": Method(
+        resources.list_templates, mcp_types.PaginatedRequestParams, feature="resources"
+    ),
+    "server/discover": Method(lifecycle.discover, mcp_types.RequestParams, MODERN),
+    "tools/call": Method(tools.call, mcp_types.CallToolRequestParams, feature="tools"),
+    "tools/list": Method(tools.list_tools, mcp_types.PaginatedRequestParams, feature="tools"),
+}
+
+NOTIFICATIONS: Final[dict[str, Callable[[SessionInfo, Sessions], None]]] = {
+    "notifications/initialized": lifecycle.initialized,
+}

@@ -1,0 +1,74 @@
+"""``completion/complete``: suggestions behind the same permissions as what they complete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any, Final
+
+from mcp_types import CompleteRequestParams, Completion, PromptReference
+
+from ...protocol.errors import invalid_params
+from ..calling import Call, Outcome, Result
+from ..context import Context
+from ..exchange import Exchange
+from ..primitives import Primitive
+from ..results import dump
+
+MAX_VALUES: Final = 100
+"""2025-11-25, server/utilities/completion, "Completion Results"."""
+
+NOTHING: Final[dict[str, Any]] = {"completion": {"values": [], "total": 0, "hasMore": False}}
+
+
+def complete(exchange: Exchange, params: CompleteRequestParams) -> Outcome:
+    """Suggest values for an argument of a prompt or a resource template."""
+    reference = params.ref.name if isinstance(params.ref, PromptReference) else params.ref.uri
+    target = _target(exchange, reference, is_prompt=isinstance(params.ref, PromptReference))
+    if target is None or not target.allows(exchange.principal.user):
+        raise invalid_params(f"Nothing to complete: {reference[:200]}")
+    completion = exchange.server.find_completion(reference, params.argument.name)
+    if completion is None:
+        return Result(NOTHING)
+    arguments: dict[str, Any] = {"value": params.argument.value}
+    if completion.takes_arguments:
+        chosen = params.context.arguments if params.context else None
+        arguments["arguments"] = dict(chosen or {}) if _has_context(exchange) else {}
+    if completion.context_parameter is not None:
+        arguments[completion.context_parameter] = Context(exchange)
+    return Call(
+        function=completion.function,
+        arguments=arguments,
+        is_async=completion.is_async,
+        finish=_finish,
+        rescue=_rescue,
+        scope=lambda: exchange.bridge.scope(atomic=True),
+    )
+
+
+def _has_context(exchange: Exchange) -> bool:
+    return exchange.revision.completion_context
+
+
+def _target(exchange: Exchange, reference: str, *, is_prompt: bool) -> Primitive | None:
+    if is_prompt:
+        return exchange.server.find_prompt(reference)
+    return next((each for each in exchange.server.resources if each.key == reference), None)
+
+
+def _finish(value: Completion | Iterable[Any]) -> Result:
+    if isinstance(value, Completion):
+        return Result({"completion": dump(value)})
+    # One more than can be sent tells whether there are more, without counting them all.
+    values = [str(item) for item in islice(value, MAX_VALUES + 1)]
+    completion: dict[str, Any] = {
+        "values": values[:MAX_VALUES],
+        "hasMore": len(values) > MAX_VALUES,
+    }
+    if len(values) <= MAX_VALUES:
+        completion["total"] = len(values)
+    return Result({"completion": completion})
+
+
+def _rescue(error: Exception) -> Result:
+    raise error

@@ -1,0 +1,15 @@
+"""``logging/setLevel``: how severe a message must be to be sent to a session."""
+
+from __future__ import annotations
+
+from mcp_types import SetLevelRequestParams
+
+from ..calling import Result
+from ..exchange import Exchange
+
+
+def set_level(exchange: Exchange, params: SetLevelRequestParams) -> Result:
+    """Keep the level with the session (2025-11-25, server/utilities/logging)."""
+    if exchange.session is not None:
+        exchange.ports.sessions.set_log_level(exchange.session, params.level)
+    return Result({})

@@ -1,0 +1,72 @@
+"""``prompts/list`` and ``prompts/get``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcp_types import GetPromptRequestParams, GetPromptResult, PaginatedRequestParams
+
+from ...protocol.errors import invalid_params
+from ...protocol.versions import Revision, fit, fit_content
+from ..calling import Call, Outcome, Result
+from ..context import Context
+from ..errors import ToolError
+from ..exchange import Exchange
+from ..paging import list_caching, page, read_cursor
+from ..results import dump, prompt_messages
+from ..signature import ArgumentError
+
+
+def list_prompts(exchange: Exchange, params: PaginatedRequestParams) -> Result:
+    """List the prompts that the caller may use."""
+    prompts = exchange.server.prompts
+    visible, following = page(prompts, read_cursor(params.cursor), exchange)
+    described = [fit("Prompt", prompt.description, exchange.revision) for prompt in visible]
+    body: dict[str, Any] = {"prompts": described}
+    if following is not None:
+        body["nextCursor"] = following.encode()
+    return Result(body, list_caching(prompts, exchange))
+
+
+def get(exchange: Exchange, params: GetPromptRequestParams) -> Outcome:
+    """Get a prompt's messages (2025-11-25, server/prompts, "Error Handling": -32602)."""
+    prompt = exchange.server.find_prompt(params.name)
+    if prompt is None or not prompt.allows(exchange.principal.user):
+        raise invalid_params(f"Unknown prompt: {params.name[:100]}")
+    try:
+        values = prompt.signature.bind(
+            params.arguments or {},
+            strict=exchange.policy.strict_arguments,
+            context=Context(exchange),
+        )
+    except ArgumentError as error:
+        raise invalid_params(str(error)) from None
+    return Call(
+        function=prompt.signature.function,
+        arguments=values,
+        is_async=prompt.signature.is_async,
+        finish=lambda value: Result(_result(value, prompt.description, exchange.revision)),
+        rescue=_rescue,
+        scope=lambda: exchange.bridge.scope(atomic=True),
+    )
+
+
+def _result(value: Any, description: dict[str, Any], revision: Revision) -> dict[str, Any]:
+    if isinstance(value, GetPromptResult):
+        result = dump(value)
+    else:
+        result = {"messages": prompt_messages(value)}
+        if "description" in description:
+            result["description"] = description["description"]
+    for message in result["messages"]:
+        message["content"] = fit_content(message["content"], revision)
+    result.pop("resultType", None)
+    return result
+
+
+def _rescue(error: Exception) -> Result:
+    # A prompt has no result that could carry an error, so what the function wants to say goes
+    # into the protocol's own.
+    if isinstance(error, ToolError):
+        raise invalid_params(str(error)) from None
+    raise error

@@ -1,0 +1,107 @@
+"""``tools/list`` and ``tools/call``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mcp_types import CallToolRequestParams, CallToolResult, PaginatedRequestParams
+
+from ...protocol import headers
+from ...protocol.errors import invalid_params
+from ...protocol.versions import Revision, fit, fit_content
+from ..calling import Call, Outcome, Result
+from ..context import Context
+from ..errors import ToolError
+from ..exchange import Exchange
+from ..paging import list_caching, page, read_cursor
+from ..primitives import Tool
+from ..results import content_blocks, dump, is_object, json_text, structured, wrap_schema
+from ..signature import ArgumentError
+
+
+def list_tools(exchange: Exchange, params: PaginatedRequestParams) -> Result:
+    """List the tools that the caller may use."""
+    tools = exchange.server.tools
+    visible, following = page(tools, read_cursor(params.cursor), exchange)
+    body: dict[str, Any] = {"tools": [_describe(tool, exchange) for tool in visible]}
+    if following is not None:
+        body["nextCursor"] = following.encode()
+    return Result(body, list_caching(tools, exchange))
+
+
+def call(exchange: Exchange, params: CallToolRequestParams) -> Outcome:
+    """Call a tool. What the model can put right comes back as a result, not as an error."""
+    tool = exchange.server.find_tool(params.name)
+    if tool is None or not tool.allows(exchange.principal.user):
+        # 2025-11-25, server/tools, "Error Handling": an unknown tool is a protocol error. One that
+        # the caller may not use is as good as unknown.
+        raise invalid_params(f"Unknown tool: {params.name[:100]}")
+    arguments = params.arguments or {}
+    if exchange.revision.modern:
+        headers.check_parameters(tool.headers, arguments, exchange.headers)
+    try:
+        values = tool.signature.bind(
+            arguments, strict=exchange.policy.strict_arguments, context=Context(exchange)
+        )
+    except ArgumentError as error:
+        return _failure(str(error))
+    return _call(tool, values, exchange)
+
+
+def _call(tool: Tool, values: Mapping[str, Any], exchange: Exchange) -> Call:
+    def rescue(error: Exception) -> Result:
+        if isinstance(error, ToolError):
+            return _failure(str(error))
+        if isinstance(error, TimeoutError) and tool.timeout is not None:
+            return _failure(f"The tool did not finish within {tool.timeout:g} seconds.")
+        raise error
+
+    return Call(
+        function=tool.signature.function,
+        arguments=values,
+        is_async=tool.signature.is_async,
+        finish=lambda value: Result(_result(tool, value, exchange)),
+        rescue=rescue,
+        scope=lambda: exchange.bridge.scope(atomic=tool.atomic),
+        timeout=tool.timeout,
+    )
+
+
+def _describe(tool: Tool, exchange: Exchange) -> dict[str, Any]:
+    described = dict(tool.description)
+    if exchange.policy.strict_arguments and described["inputSchema"] is tool.signature.schema:
+        described["inputSchema"] = {**tool.signature.schema, "additionalProperties": False}
+    schema = described.get("outputSchema")
+    if schema and exchange.revision.structured_objects_only and not is_object(schema):
+        described["outputSchema"] = wrap_schema(schema)
+    return fit("Tool", described, exchange.revision)
+
+
+def _result(tool: Tool, value: Any, exchange: Exchange) -> dict[str, Any]:
+    revision, jsonable = exchange.revision, exchange.bridge.jsonable
+    if isinstance(value, CallToolResult):
+        return _ready_made(value, revision)
+    if tool.output is None:
+        blocks = content_blocks(value, jsonable)
+        return {"content": [fit_content(block, revision) for block in blocks], "isError": False}
+    dumped = structured(tool.output, value, jsonable)
+    # 2025-06-18, server/tools, "Structured Content": the same as text, for clients without it.
+    text = {"type": "text", "text": json_text(dumped, jsonable)}
+    if revision.structured_objects_only and not is_object(tool.output.schema):
+        dumped = {"result": dumped}
+    result = {"content": [text], "structuredContent": dumped, "isError": False}
+    return fit("CallToolResult", result, revision)
+
+
+def _ready_made(value: CallToolResult, revision: Revision) -> dict[str, Any]:
+    result = fit("CallToolResult", dump(value), revision)
+    result["content"] = [fit_content(block, revision) for block in result["content"]]
+    content = result.get("structuredContent")
+    if content is not None and revision.structured_objects_only and not isinstance(content, dict):
+        result["structuredContent"] = {"result": content}
+    return result
+
+
+def _failure(text: str) -> Result:
+    return Result({"content": [{"type": "text", "text": text}], "isError": True})

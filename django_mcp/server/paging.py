@@ -1,0 +1,48 @@
+"""Pages of ordered lists, and how long clients may keep them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import TypeVar
+
+from ..protocol.cursors import Cursor, decode
+from ..protocol.errors import invalid_params
+from .calling import Caching
+from .exchange import Exchange
+from .primitives import Primitive
+
+P = TypeVar("P", bound=Primitive)
+
+REGISTERED = "registered"
+"""The source of cursors into what was registered, as opposed to what a function lists."""
+
+
+def read_cursor(text: str | None) -> Cursor:
+    """Return the place that a request's ``cursor`` names; without one, the beginning."""
+    return Cursor(REGISTERED) if text is None else decode(text)
+
+
+def page(
+    primitives: Sequence[P], cursor: Cursor, exchange: Exchange
+) -> tuple[list[P], Cursor | None]:
+    """Return what the caller may see of one page, and the cursor of the next.
+
+    ``primitives`` are in the order of their keys. A page is cut before permissions are asked for,
+    so that walking the list costs the same for everybody.
+    """
+    if cursor.source != REGISTERED:
+        raise invalid_params("Invalid cursor; start again without one")
+    keys = [primitive.key for primitive in primitives]
+    start = 0 if cursor.last is None else bisect_right(keys, cursor.last)
+    end = start + exchange.policy.page_size
+    cut = primitives[start:end]
+    user = exchange.principal.user
+    visible = [primitive for primitive in cut if primitive.allows(user)]
+    return visible, Cursor(REGISTERED, cut[-1].key) if end < len(primitives) else None
+
+
+def list_caching(primitives: Sequence[Primitive], exchange: Exchange) -> Caching:
+    """Return the caching of a list: the same on each of its pages."""
+    shared = exchange.policy.public and all(p.permission is None for p in primitives)
+    return Caching(exchange.policy.list_ttl_ms, "public" if shared else "private")

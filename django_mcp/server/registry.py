@@ -1,0 +1,280 @@
+"""``MCPServer``: the decorators by which a site says what it offers, and the look-up of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeVar, overload
+
+from mcp_types import Annotations, Icon, Implementation
+
+from . import builders
+from .errors import RegistrationError
+from .primitives import Completion, Permission, Prompt, Resource, Tool
+from .results import dump
+from .uri_template import URITemplate
+
+F = TypeVar("F", bound=Callable[..., Any])
+Decorator = Callable[[F], F]
+
+_NAME = re.compile(r"[A-Za-z0-9_.\-]{1,128}")
+
+
+class MCPServer:
+    """A set of tools, resources and prompts behind one endpoint.
+
+    ``auth`` is what ``DJANGO_MCP["AUTH"]`` is, for this server alone: a callable or its dotted
+    path. ``name`` identifies the server in its sessions and tokens.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        version: str = "",
+        title: str | None = None,
+        description: str | None = None,
+        instructions: str | None = None,
+        website_url: str | None = None,
+        icons: Sequence[Icon] = (),
+        auth: str | Callable[..., Any] | None = None,
+    ) -> None:
+        self._name = name
+        self._version = version
+        self._instructions = instructions
+        self.auth = auth
+        self._about = {"title": title, "description": description, "website_url": website_url}
+        self._icons = list(icons)
+        self._tools: dict[str, Tool] = {}
+        self._resources: dict[str, Resource] = {}
+        self._prompts: dict[str, Prompt] = {}
+        self._completions: dict[tuple[str, str], Completion] = {}
+
+    def __repr__(self) -> str:
+        return f"<MCPServer {self.name!r}>"
+
+    @property
+    def name(self) -> str:
+        """What the server is called, by clients and in its sessions."""
+        return self._name
+
+    @property
+    def version(self) -> str:
+        """The version of what the site offers."""
+        return self._version
+
+    @property
+    def instructions(self) -> str | None:
+        """What a model should know before it uses the server."""
+        return self._instructions
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """All tools, in the order of their names: the same in every process."""
+        return sorted(self._tools.values(), key=lambda tool: tool.key)
+
+    @property
+    def resources(self) -> Sequence[Resource]:
+        """All resources and templates, in the order of their URIs."""
+        return sorted(self._resources.values(), key=lambda resource: resource.key)
+
+    @property
+    def prompts(self) -> Sequence[Prompt]:
+        """All prompts, in the order of their names."""
+        return sorted(self._prompts.values(), key=lambda prompt: prompt.key)
+
+    @property
+    def guarded(self) -> bool:
+        """Whether anything here needs a permission, so that look-ups may touch the database."""
+        everything = (*self._tools.values(), *self._resources.values(), *self._prompts.values())
+        return any(primitive.permission is not None for primitive in everything)
+
+    @property
+    def has_completions(self) -> bool:
+        """Whether there is anything to complete."""
+        return bool(self._completions)
+
+    def implementation(self) -> dict[str, Any]:
+        """Return ``serverInfo`` with all fields of the newest revision."""
+        about: dict[str, Any] = {**self._about, "icons": self._icons or None}
+        return dump(Implementation(name=self.name, version=self.version, **about))
+
+    def find_tool(self, name: str) -> Tool | None:
+        """Return the tool ``name``."""
+        return self._tools.get(name)
+
+    def find_prompt(self, name: str) -> Prompt | None:
+        """Return the prompt ``name``."""
+        return self._prompts.get(name)
+
+    def find_resources(self, uri: str) -> Iterable[tuple[Resource, dict[str, str]]]:
+        """Yield what serves ``uri`` with the values of its variables, plain URIs first."""
+        exact = self._resources.get(uri)
+        if exact is not None and not exact.is_template:
+            yield exact, {}
+        for resource in self.resources:
+            values = resource.template.match(uri) if resource.is_template else None
+            if values is not None:
+                yield resource, values
+
+    def find_completion(self, reference: str, argument: str) -> Completion | None:
+        """Return the completion of ``argument`` of a prompt or a resource template."""
+        return self._completions.get((reference, argument))
+
+    @overload
+    def tool(self, function: F, /) -> F: ...
+
+    @overload
+    def tool(
+        self,
+        /,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        read_only: bool | None = None,
+        destructive: bool | None = None,
+        idempotent: bool | None = None,
+        open_world: bool | None = None,
+        icons: Sequence[Icon] = (),
+        meta: Mapping[str, Any] | None = None,
+        permission: Permission | None = None,
+        input_schema: dict[str, Any] | None = None,
+        output_schema: dict[str, Any] | Literal[False] | None = None,
+        timeout: float | None = None,
+        atomic: bool = True,
+    ) -> Decorator[F]: ...
+
+    def tool(self, function: F | None = None, /, **options: Any) -> F | Decorator[F]:
+        """Offer a function to models. Use it bare, or with options.
+
+        ``read_only``, ``destructive``, ``idempotent`` and ``open_world`` are hints for clients.
+        ``permission`` hides the tool from those who may not use it, and refuses them alike.
+        ``output_schema=False`` keeps a result unstructured. ``timeout``, in seconds, is for
+        asynchronous functions. ``atomic=False`` keeps the tool out of the savepoint in which it
+        runs where a transaction is open. The function itself is returned unchanged.
+        """
+
+        def register(function: F) -> F:
+            self._add("tool", self._tools, builders.build_tool(function, **options))
+            return function
+
+        return register if function is None else register(function)
+
+    def resource(
+        self,
+        uri: str,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        mime_type: str | None = None,
+        size: int | None = None,
+        annotations: Annotations | None = None,
+        icons: Sequence[Icon] = (),
+        meta: Mapping[str, Any] | None = None,
+        permission: Permission | None = None,
+        list: Callable[..., Any] | None = None,
+        ttl: float = 0,
+    ) -> Decorator[F]:
+        """Offer what a function returns under ``uri``, which may be a template (RFC 6570).
+
+        Text from ``str``, a blob from ``bytes``, JSON from everything else. ``list`` is a function
+        that lists resources of a template. ``ttl`` says for how many seconds clients may keep what
+        they have read. ``size`` is in bytes.
+        """
+
+        def register(function: F) -> F:
+            resource = builders.build_resource(
+                function,
+                uri=uri,
+                name=name,
+                title=title,
+                description=description,
+                mime_type=mime_type,
+                size=size,
+                annotations=annotations,
+                icons=icons,
+                meta=meta,
+                permission=permission,
+                listing=list,
+                ttl=ttl,
+            )
+            self._add("resource", self._resources, resource)
+            return function
+
+        return register
+
+    @overload
+    def prompt(self, function: F, /) -> F: ...
+
+    @overload
+    def prompt(
+        self,
+        /,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        icons: Sequence[Icon] = (),
+        meta: Mapping[str, Any] | None = None,
+        permission: Permission | None = None,
+    ) -> Decorator[F]: ...
+
+    def prompt(self, function: F | None = None, /, **options: Any) -> F | Decorator[F]:
+        """Offer a function's messages to people as a prompt. Use it bare, or with options.
+
+        Arguments arrive as text and are converted to the annotated types. Those of a ``Literal``
+        or an ``Enum`` are completed without further ado.
+        """
+
+        def register(function: F) -> F:
+            prompt, completions = builders.build_prompt(function, **options)
+            self._add("prompt", self._prompts, prompt)
+            for argument, completion in completions.items():
+                self._completions.setdefault((prompt.key, argument), completion)
+            return function
+
+        return register if function is None else register(function)
+
+    def completion(self, reference: str, argument: str) -> Decorator[F]:
+        """Suggest values for ``argument`` of a prompt (its name) or of a resource template.
+
+        The function takes the text typed so far and returns suggestions, best first. It may take
+        ``arguments``, a dict of the values chosen already, and a :class:`Context`.
+        """
+
+        def register(function: F) -> F:
+            completion = builders.build_completion(function)
+            self._completions[(reference, argument)] = completion
+            return function
+
+        return register
+
+    def check(self) -> list[str]:
+        """Return what is wrong between primitives, one sentence each."""
+        return [
+            f"completion of {argument!r} for {reference!r}: there is no such prompt or template"
+            for reference, argument in self._completions
+            if argument not in self._arguments_of(reference)
+        ]
+
+    def _arguments_of(self, reference: str) -> tuple[str, ...]:
+        if reference in self._prompts:
+            return self._prompts[reference].signature.names
+        if reference in self._resources:
+            return URITemplate(reference).variables
+        return ()
+
+    def _add(self, kind: str, registered: dict[str, Any], primitive: Any) -> None:
+        key = primitive.key
+        if kind != "resource" and not _NAME.fullmatch(key):
+            raise RegistrationError(
+                f"{kind} name {key!r}: use 1 to 128 letters, digits, underscores, hyphens and dots."
+            )
+        if key in registered:
+            raise RegistrationError(
+                f"The server {self.name!r} already has a {kind} {key!r}. Give one of them another "
+                "name, or register it with another server."
+            )
+        registered[key] = primitive

@@ -1,0 +1,277 @@
+"""``MCPClient``: call your tools in tests, in process and in either era.
+
+Everything runs inline, in the test's thread and on its database connection, so it works in a plain
+``TestCase``: what a test creates its tools see, and what they create is rolled back::
+
+    client = MCPClient().as_user(user)
+    client.tool("find_orders", status="open").assert_ok().assert_contains("Order 7")
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.contrib.auth.models import AnonymousUser
+from django.http import HttpResponse
+from django.test import RequestFactory
+from mcp_types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CLIENT_INFO_META_KEY,
+    PROTOCOL_VERSION_META_KEY,
+)
+
+from .default import mcp
+from .protocol import headers
+from .protocol.versions import BY_NAME, NEWEST_LEGACY
+from .server.ports import Principal
+from .server.registry import MCPServer
+from .transport.views import MCPView
+
+CLIENT_INFO = {"name": "django_mcp.testing", "version": "1"}
+
+
+class MCPFailure(AssertionError):
+    """A request ended in a JSON-RPC error where the test wanted a result."""
+
+
+class Answer:
+    """The answer to one request, with assertions that can be chained."""
+
+    def __init__(self, response: HttpResponse) -> None:
+        self.http = response
+        self.message: dict[str, Any] = json.loads(response.content) if response.content else {}
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.http.status_code} {self.message}>"
+
+    @property
+    def error(self) -> dict[str, Any] | None:
+        """The JSON-RPC error: ``code``, ``message`` and perhaps ``data``."""
+        return self.message.get("error")
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """The result; raises :class:`MCPFailure` if there is none."""
+        if "result" not in self.message:
+            raise MCPFailure(f"No result, but {self.error or self.http.status_code}")
+        result: dict[str, Any] = self.message["result"]
+        return result
+
+    @property
+    def text(self) -> str:
+        """All text in the result: content blocks, resource contents or prompt messages."""
+        return "\n".join(_texts(self.result))
+
+    def assert_ok(self) -> Answer:
+        """Assert that there is a result, and that it is not an ``isError`` result."""
+        assert not self.result.get("isError"), f"The tool reported an error: {self.text}"
+        return self
+
+    def assert_failed(self, text: str = "") -> Answer:
+        """Assert an ``isError`` result that contains ``text``."""
+        assert self.result.get("isError"), f"The tool reported no error: {self.text}"
+        return self.assert_contains(text)
+
+    def assert_error(self, code: int, text: str = "") -> Answer:
+        """Assert a JSON-RPC error with ``code`` whose message contains ``text``."""
+        assert self.error is not None, f"No error, but {self.message.get('result')}"
+        assert self.error["code"] == code, f"Another error: {self.error}"
+        assert text in self.error["message"], f"{text!r} is not in {self.error['message']!r}"
+        return self
+
+    def assert_contains(self, text: str) -> Answer:
+        """Assert that the result's text contains ``text``."""
+        assert text in self.text, f"{text!r} is not in {self.text!r}"
+        return self
+
+    def assert_structured(self, expected: Any) -> Answer:
+        """Assert the structured content of a tool's result."""
+        assert self.structured == expected, f"{self.structured!r} is not {expected!r}"
+        return self
+
+    @property
+    def structured(self) -> Any:
+        """The structured content of a tool's result, or ``None``."""
+        return self.result.get("structuredContent")
+
+
+class MCPClient:
+    """A client of one server, in process.
+
+    ``revision`` is the protocol revision to speak. ``auth`` is the endpoint's authentication; by
+    default whoever :meth:`as_user` names is let in, and anonymous callers too.
+    """
+
+    def __init__(
+        self,
+        server: MCPServer = mcp,
+        *,
+        revision: str = NEWEST_LEGACY.name,
+        auth: str | Callable[..., Any] | None = None,
+        capabilities: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.server = server
+        self.revision = BY_NAME[revision]
+        self.capabilities = dict(capabilities or {})
+        self.session_id: str | None = None
+        self.principal = Principal(AnonymousUser())
+        self.headers: dict[str, str] = {}
+        self._auth = auth
+        self._ids = itertools.count(1)
+
+    def as_user(self, user: Any, *, client_id: str = "") -> MCPClient:
+        """Return a client that acts for ``user``, in a session of its own."""
+        client = MCPClient(
+            self.server,
+            revision=self.revision.name,
+            auth=self._auth,
+            capabilities=self.capabilities,
+        )
+        client.principal = Principal(user, client_id)
+        return client
+
+    def tool(self, tool: str, /, **arguments: Any) -> Answer:
+        """Call a tool."""
+        return self.request("tools/call", name=tool, arguments=arguments)
+
+    def read(self, uri: str) -> Answer:
+        """Read a resource."""
+        return self.request("resources/read", uri=uri)
+
+    def prompt(self, prompt: str, /, **arguments: str) -> Answer:
+        """Get a prompt."""
+        return self.request("prompts/get", name=prompt, arguments=arguments)
+
+    def complete(self, reference: str, argument: str, value: str = "", **chosen: str) -> Answer:
+        """Ask for completions; ``reference`` is a prompt's name or a template's URI."""
+        kind = "ref/resource" if "://" in reference else "ref/prompt"
+        key = "uri" if "://" in reference else "name"
+        params: dict[str, Any] = {
+            "ref": {"type": kind, key: reference},
+            "argument": {"name": argument, "value": value},
+        }
+        if chosen:
+            params["context"] = {"arguments": chosen}
+        return self.request("completion/complete", **params)
+
+    def list_tools(self) -> list[dict[str, Any]]:
+        """List all tools, page by page."""
+        return self._list("tools/list", "tools")
+
+    def list_resources(self) -> list[dict[str, Any]]:
+        """List all resources, page by page."""
+        return self._list("resources/list", "resources")
+
+    def list_resource_templates(self) -> list[dict[str, Any]]:
+        """List all resource templates, page by page."""
+        return self._list("resources/templates/list", "resourceTemplates")
+
+    def list_prompts(self) -> list[dict[str, Any]]:
+        """List all prompts, page by page."""
+        return self._list("prompts/list", "prompts")
+
+    def initialize(self) -> Answer:
+        """Open a session, as the first legacy request does by itself."""
+        answer = self.send(
+            {
+                "jsonrpc": "2.0",
+                "id": next(self._ids),
+                "method": "initialize",
+                "params": {
+                    "protocolVersion": self.revision.name,
+                    "capabilities": self.capabilities,
+                    "clientInfo": CLIENT_INFO,
+                },
+            }
+        )
+        self.session_id = answer.http.headers.get(headers.SESSION_ID)
+        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return answer
+
+    def close(self) -> Answer:
+        """End the session."""
+        answer = Answer(self.http("DELETE"))
+        self.session_id = None
+        return answer
+
+    def request(self, method: str, **params: Any) -> Answer:
+        """Send any request."""
+        if self.revision.modern:
+            params["_meta"] = {**self._meta(), **params.get("_meta", {})}
+        elif self.session_id is None:
+            self.initialize().assert_ok()
+        message = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params}
+        return self.send(message)
+
+    def send(self, message: Any, **more_headers: str) -> Answer:
+        """POST one message as it stands, with the headers that it needs."""
+        given = {**self._mirrored(message), **self.headers, **more_headers}
+        return Answer(self.http("POST", json.dumps(message).encode(), **given))
+
+    def http(self, method: str, body: bytes = b"", **more_headers: str) -> HttpResponse:
+        """Make an HTTP request to the endpoint; underscores in names of headers are hyphens."""
+        given = {
+            "Accept": "application/json, text/event-stream",
+            **self._standing(),
+            **more_headers,
+        }
+        request = RequestFactory().generic(
+            method,
+            "/mcp",
+            body,
+            content_type="application/json",
+            headers={name.replace("_", "-"): value for name, value in given.items()},
+        )
+        view = MCPView.as_view(server=self.server, auth=self._auth or self._let_in)
+        return view(request)
+
+    def _let_in(self, request: Any) -> Principal:
+        return self.principal
+
+    def _list(self, method: str, member: str) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = []
+        params: dict[str, Any] = {}
+        while True:
+            result = self.request(method, **params).result
+            items += result[member]
+            if "nextCursor" not in result:
+                return items
+            params = {"cursor": result["nextCursor"]}
+
+    def _standing(self) -> dict[str, str]:
+        standing = {headers.PROTOCOL_VERSION: self.revision.name}
+        if self.session_id is not None:
+            standing[headers.SESSION_ID] = self.session_id
+        return standing
+
+    def _meta(self) -> dict[str, Any]:
+        return {
+            PROTOCOL_VERSION_META_KEY: self.revision.name,
+            CLIENT_INFO_META_KEY: CLIENT_INFO,
+            CLIENT_CAPABILITIES_META_KEY: self.capabilities,
+        }
+
+    def _mirrored(self, message: Any) -> dict[str, str]:
+        if not self.revision.modern or not isinstance(message, dict):
+            return {}
+        params = message.get("params", {})
+        mirrored = {headers.METHOD: str(message.get("method", ""))}
+        source = headers.NAME_SOURCES.get(mirrored[headers.METHOD])
+        if source in params:
+            mirrored[headers.NAME] = headers.encode(str(params[source]))
+        tool = self.server.find_tool(str(params.get("name")))
+        if tool is not None:
+            arguments = params.get("arguments") or {}
+            mirrored |= headers.mirror_parameters(tool.headers, arguments)
+        return mirrored
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        own = [value["text"]] if isinstance(value.get("text"), str) else []
+        members = (each for name, each in value.items() if name != "structuredContent")
+        return own + [text for each in members for text in _texts(each)]
+    return [text for each in value for text in _texts(each)] if isinstance(value, list) else []

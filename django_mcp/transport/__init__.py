@@ -1,0 +1,1 @@
+"""Streamable HTTP: the endpoint, behind either door."""

@@ -1,0 +1,163 @@
+"""The checks that every request passes before its method is looked up, in this order.
+
+Host and origin, authentication, HTTP method and headers, size; then, once the body is read, the
+version and the session. Each check raises :class:`Refused`, or an error of the protocol.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings as django_settings
+from django.core.exceptions import DisallowedHost, ImproperlyConfigured
+from django.http.request import split_domain_port, validate_host
+from django.utils.module_loading import import_string
+
+from ..auth import Principal, Refusal, public
+from ..conf import get_settings
+from ..protocol import headers, lifecycle
+from ..server.ports import Runner, SessionInfo
+from ..store.sessions import SessionStore
+from .http import BodyTooLarge, Endpoint, Request, allowed_hosts
+from .replies import Refused, refuse
+
+logger = logging.getLogger("django_mcp.request")
+
+_DEFAULT_PORTS = {"http": "80", "https": "443"}
+
+
+def check_source(request: Request) -> None:
+    """Check Host and Origin, against DNS rebinding.
+
+    2025-11-25, basic/transports, "Security Warning"; 2026-07-28, "Security & Endpoint": an Origin
+    that is present and invalid is 403.
+    """
+    try:
+        host = request.host()
+    except DisallowedHost:
+        raise refuse(
+            400, "Invalid Host header; add the name to ALLOWED_HOSTS if it is yours"
+        ) from None
+    if django_settings.SECURE_SSL_REDIRECT and not request.secure:
+        # SecurityMiddleware would redirect, which turns a POST into a GET.
+        raise refuse(403, "Use HTTPS")
+    origin = request.headers.get("Origin")
+    if origin is not None and not (cross_origin(origin) or _same_origin(origin, host)):
+        raise refuse(403, 'Origin not allowed; see DJANGO_MCP["ALLOWED_ORIGINS"]')
+
+
+def cross_origin(origin: str) -> bool:
+    """Return whether another site's pages at ``origin`` may use the endpoint."""
+    allowed = get_settings().allowed_origins
+    return "*" in allowed or origin.lower() in (each.lower() for each in allowed)
+
+
+async def authenticate(request: Request, endpoint: Endpoint, runner: Runner) -> Principal:
+    """Ask ``AUTH`` who the caller is."""
+    auth = _auth_callable(endpoint)
+    django_request = request.django()
+    django_request.mcp_server = endpoint.server.name  # type: ignore[attr-defined]
+    verdict = await runner.ask(auth, django_request)
+    principal = _principal(verdict)
+    django_request.user = principal.user
+    return principal
+
+
+def is_public(endpoint: Endpoint) -> bool:
+    """Return whether everybody may use the endpoint, so that nothing depends on who asks."""
+    return _auth_callable(endpoint) is public
+
+
+def check_form(request: Request) -> None:
+    """Check the headers that say in which form body and answer are."""
+    content_type = request.headers.get("Content-Type")
+    if not headers.is_json(content_type):
+        raise refuse(415, "Send the message as Content-Type: application/json")
+    acceptable = headers.acceptable(request.headers.get("Accept"))
+    if not (acceptable.json or acceptable.events):
+        raise refuse(406, "Accept application/json and text/event-stream")
+
+
+async def read_body(request: Request) -> bytes:
+    """Read the body, within the limit."""
+    limit = get_settings().max_body_bytes
+    too_large = refuse(413, f"The body exceeds {limit} bytes", Connection="close")
+    declared = request.headers.get("Content-Length") or ""
+    if declared.isdigit() and int(declared) > limit:
+        raise too_large
+    try:
+        return await request.read(limit)
+    except BodyTooLarge:
+        raise too_large from None
+
+
+async def enter_session(
+    request: Request, endpoint: Endpoint, principal: Principal, runner: Runner
+) -> SessionInfo:
+    """Find the session of a legacy message and note that it is in use."""
+    lifecycle.check_legacy_version(request.headers.get(headers.PROTOCOL_VERSION))
+    secret = session_secret(request)
+    return await runner.blocking(_enter, SessionStore(endpoint.server.name), secret, principal)
+
+
+def session_secret(request: Request) -> str:
+    """Return the ``Mcp-Session-Id``.
+
+    2025-11-25, basic/transports, "Session Management": a request without it is 400.
+    """
+    secret = request.headers.get(headers.SESSION_ID)
+    if secret is None:
+        raise refuse(400, f"{headers.SESSION_ID} is missing; send initialize first")
+    return secret
+
+
+def _enter(sessions: SessionStore, secret: str, principal: Principal) -> SessionInfo:
+    session = sessions.find(secret, principal)
+    sessions.touch(session)
+    return session
+
+
+def _same_origin(origin: str, host: str) -> bool:
+    # ALLOWED_HOSTS = ["*"] trusts every Host, and under DNS rebinding Host and Origin agree. So
+    # the star does not count here.
+    parts = urlsplit(origin)
+    named = [each for each in allowed_hosts() if each != "*"]
+    default = _DEFAULT_PORTS.get(parts.scheme)
+    if default is None or not validate_host(split_domain_port(host)[0], named):
+        return False
+    return parts.netloc.lower().removesuffix(f":{default}") == host.lower().removesuffix(
+        f":{default}"
+    )
+
+
+def _auth_callable(endpoint: Endpoint) -> Callable[..., Any]:
+    auth = endpoint.auth or endpoint.server.auth or get_settings().auth
+    if auth is None:
+        logger.error('Refused: DJANGO_MCP["AUTH"] is not set; see the system check django_mcp.E001')
+        raise refuse(403, 'This endpoint is closed: DJANGO_MCP["AUTH"] is not set')
+    return import_string(auth) if isinstance(auth, str) else auth
+
+
+def _principal(verdict: Any) -> Principal:
+    if isinstance(verdict, Principal):
+        return verdict
+    if isinstance(verdict, Refusal):
+        raise _refused(verdict)
+    if getattr(verdict, "is_authenticated", False):
+        return Principal(verdict)
+    if verdict is None or getattr(verdict, "is_anonymous", False):
+        raise _refused(Refusal())
+    raise ImproperlyConfigured(
+        "AUTH must return a django_mcp.auth.Principal, a user or a django_mcp.auth.Refusal, not "
+        f"{type(verdict).__name__}."
+    )
+
+
+def _refused(refusal: Refusal) -> Refused:
+    # RFC 9110, section 15.5.2: a 401 carries a challenge.
+    refused = refuse(refusal.status, refusal.message, WWW_Authenticate=refusal.challenge)
+    refused.headers.update(refusal.headers)
+    return refused

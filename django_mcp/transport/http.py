@@ -1,0 +1,68 @@
+"""The little of HTTP that the endpoint needs, independent of the door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from django.conf import settings
+
+from ..protocol.headers import Headers
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+    from ..server.registry import MCPServer
+
+
+class BodyTooLarge(Exception):
+    """The body has more bytes than may be read."""
+
+
+class Request(Protocol):
+    """A request as a door hands it in."""
+
+    @property
+    def method(self) -> str:
+        """The HTTP method, upper case."""
+
+    @property
+    def headers(self) -> Headers:
+        """The request's headers."""
+
+    @property
+    def secure(self) -> bool:
+        """Whether the request came over HTTPS, as Django's settings define it."""
+
+    def host(self) -> str:
+        """Return the host that the client named; raises ``DisallowedHost``."""
+
+    async def read(self, limit: int) -> bytes:
+        """Return the body; raises :class:`BodyTooLarge` once ``limit`` bytes are exceeded."""
+
+    def django(self) -> HttpRequest:
+        """Return the request as Django's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A response as a door sends it."""
+
+    status: int
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """What stands behind one URL."""
+
+    server: MCPServer
+    auth: str | Callable[..., Any] | None = None
+
+
+def allowed_hosts() -> list[str]:
+    """Return ``ALLOWED_HOSTS``, with what Django allows during development."""
+    allowed = list(settings.ALLOWED_HOSTS)
+    return [".localhost", "127.0.0.1", "[::1]"] if settings.DEBUG and not allowed else allowed

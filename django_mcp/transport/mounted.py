@@ -1,0 +1,129 @@
+"""A request at the mount, and the Django request that it becomes if somebody asks for one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from importlib import import_module
+from io import BytesIO
+from typing import Any
+
+from django.conf import settings
+from django.contrib import auth
+from django.core.exceptions import DisallowedHost
+from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpRequest
+from django.http.request import split_domain_port, validate_host
+from django.utils.functional import SimpleLazyObject
+
+from ..protocol.errors import ErrorCode
+from .http import BodyTooLarge, allowed_hosts
+from .replies import refuse
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+
+class ScopeHeaders:
+    """The headers of an ASGI scope; repeated ones are joined, as WSGI and Django join them."""
+
+    def __init__(self, raw: list[tuple[bytes, bytes]]) -> None:
+        self._values: dict[str, str] = {}
+        for name, value in raw:
+            key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+            known = self._values.get(key)
+            self._values[key] = text if known is None else f"{known},{text}"
+
+    def get(self, name: str, /) -> str | None:
+        """Return the value of the header ``name``."""
+        return self._values.get(name.lower())
+
+
+class MountedRequest:
+    """An ASGI request as the endpoint sees it."""
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self._scope = scope
+        self._receive = receive
+        self._django: LightRequest | None = None
+        self._body = b""
+        self.method: str = scope["method"]
+        self.headers = ScopeHeaders(scope["headers"])
+
+    @property
+    def secure(self) -> bool:
+        """Whether the request came over HTTPS, by the scope or ``SECURE_PROXY_SSL_HEADER``."""
+        proxy = settings.SECURE_PROXY_SSL_HEADER
+        if proxy:
+            name, expected = proxy
+            value = self.headers.get(name.removeprefix("HTTP_").replace("_", "-"))
+            if value is not None:
+                return value.split(",", 1)[0].strip() == expected
+        return bool(self._scope.get("scheme") == "https")
+
+    def host(self) -> str:
+        """Return what ``HttpRequest.get_host`` would, without building one."""
+        host = self.headers.get("X-Forwarded-Host") if settings.USE_X_FORWARDED_HOST else None
+        host = host or self.headers.get("Host") or ""
+        if not validate_host(split_domain_port(host)[0], allowed_hosts()):
+            raise DisallowedHost(f"Invalid HTTP_HOST header: {host!r}.")
+        return host
+
+    async def read(self, limit: int) -> bytes:
+        """Collect the body, counting as it comes."""
+        chunks: list[bytes] = []
+        left = limit
+        while True:
+            event = await self._receive()
+            if event["type"] == "http.disconnect":
+                raise refuse(400, "The body ended early", code=ErrorCode.PARSE_ERROR)
+            chunk = event.get("body", b"")
+            left -= len(chunk)
+            if left < 0:
+                raise BodyTooLarge
+            chunks.append(chunk)
+            if not event.get("more_body", False):
+                self._body = b"".join(chunks)
+                return self._body
+
+    def django(self) -> HttpRequest:
+        """Return the request as Django's: always the same, and cheap until it is looked at."""
+        if self._django is None:
+            self._django = LightRequest(self._scope, self)
+        return self._django
+
+    @property
+    def body(self) -> bytes:
+        """What has been read so far."""
+        return self._body
+
+
+class LightRequest(ASGIRequest):
+    """An ``HttpRequest`` that costs nothing until an attribute is asked for.
+
+    Most callables for ``AUTH`` look at a header at most. No middleware has run: ``session`` and
+    ``user`` are what ``SessionMiddleware`` and ``AuthenticationMiddleware`` would have set.
+    """
+
+    def __init__(self, scope: Scope, mounted: MountedRequest) -> None:
+        self.scope = scope
+        self._mounted = mounted
+        self._whole = False
+
+    def __getattr__(self, name: str) -> Any:
+        if self.__dict__.get("_whole", True):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self._become_whole()
+        return getattr(self, name)
+
+    def _become_whole(self) -> None:
+        given = dict(self.__dict__)
+        self._whole = True
+        ASGIRequest.__init__(self, self.scope, BytesIO(self._mounted.body))
+        self.session = SimpleLazyObject(self._load_session)
+        self.user = SimpleLazyObject(lambda: auth.get_user(self))
+        # What was set before stays: the caller that AUTH named, above all.
+        self.__dict__.update(given, _whole=True)
+
+    def _load_session(self) -> Any:
+        store = import_module(settings.SESSION_ENGINE).SessionStore
+        return store(self.COOKIES.get(settings.SESSION_COOKIE_NAME))

@@ -1,0 +1,88 @@
+"""The Django door: a plain synchronous view, for WSGI and ASGI alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.auth.decorators import login_not_required
+from django.db import connections, transaction
+from django.http import HttpRequest, HttpResponse
+from django.http.request import UnreadablePostError
+from django.utils.decorators import classonlymethod
+from django.views import View
+from django.views.decorators.csrf import csrf_exempt
+
+from ..default import mcp
+from ..protocol.errors import ErrorCode
+from .endpoint import respond
+from .http import BodyTooLarge, Endpoint
+from .replies import refuse
+from .runners import Inline, run_inline
+
+if TYPE_CHECKING:
+    from ..server.registry import MCPServer
+
+
+class MCPView(View):
+    """Serve an MCP server: ``path("mcp", MCPView.as_view())``.
+
+    ``server`` defaults to the default server, ``auth`` to the server's own and then to
+    ``DJANGO_MCP["AUTH"]``. The view is exempt from CSRF checks (cookies alone open nothing to other
+    origins, which are refused), from ``LoginRequiredMiddleware`` (``auth`` decides) and from
+    ``ATOMIC_REQUESTS`` (which applies to each tool instead).
+    """
+
+    server: MCPServer = mcp
+    auth: str | Callable[..., Any] | None = None
+
+    @classonlymethod
+    def as_view(cls, **initkwargs: Any) -> Callable[..., HttpResponse]:
+        """Return the view, marked so that the mount recognises it undecorated."""
+        view: Any = csrf_exempt(login_not_required(super().as_view(**initkwargs)))
+        for alias in connections:
+            view = transaction.non_atomic_requests(using=alias)(view)
+        if cls is MCPView:
+            endpoint = Endpoint(
+                initkwargs.get("server", cls.server), initkwargs.get("auth", cls.auth)
+            )
+            view.mcp_endpoint = (view, endpoint)
+        return view  # type: ignore[no-any-return]
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Answer any method: the endpoint knows which ones it serves."""
+        endpoint = Endpoint(self.server, self.auth)
+        reply = run_inline(respond(_ViewRequest(request), endpoint, Inline()))
+        return HttpResponse(reply.body, status=reply.status, headers=dict(reply.headers))
+
+
+class _ViewRequest:
+    """A Django request as the endpoint sees it."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        self._request = request
+        self.method = request.method or ""
+        self.headers = request.headers
+
+    @property
+    def secure(self) -> bool:
+        """See :class:`django_mcp.transport.http.Request`."""
+        return self._request.is_secure()
+
+    def host(self) -> str:
+        """Return what Django makes of Host, and of X-Forwarded-Host where it is trusted."""
+        return self._request.get_host()
+
+    async def read(self, limit: int) -> bytes:
+        """Read from the stream: ``request.body`` has a limit of its own, and an HTML answer."""
+        try:
+            body: bytes = self._request.read(limit + 1)
+        except UnreadablePostError as error:
+            raise refuse(400, "The body ended early", code=ErrorCode.PARSE_ERROR) from error
+        if len(body) > limit:
+            raise BodyTooLarge
+        return body
+
+    def django(self) -> HttpRequest:
+        """Return the request itself."""
+        return self._request
