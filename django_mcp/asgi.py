@@ -8,15 +8,14 @@ authentication. A system check names the middleware that is passed by.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
 from django.core.handlers.asgi import get_script_prefix
-from django.core.signals import setting_changed
-from django.urls import Resolver404, get_resolver
-from django.utils import translation
+from django.urls import Resolver404, URLResolver, get_resolver
+from django.urls.resolvers import LocalePrefixPattern
 
 from .transport.endpoint import respond
 from .transport.http import Endpoint, Reply
@@ -33,39 +32,66 @@ def mount(application: Application) -> Application:
     """Return an ASGI application that serves MCP endpoints and passes the rest on."""
 
     async def mounted(scope: Scope, receive: Receive, send: Send) -> None:
-        endpoint = find_endpoint(_path_info(scope)) if scope["type"] == "http" else None
+        is_http = scope["type"] == "http"
+        endpoint = find_endpoint(_path_info(scope)) if is_http else None
         if endpoint is None:
             await application(scope, receive, send)
             return
         reply = await respond(MountedRequest(scope, receive), endpoint, OnLanes())
         await _send(reply, send)
 
+    mounted.is_mcp_mount = True  # type: ignore[attr-defined]
     return mounted
 
 
-@lru_cache(maxsize=1024)
 def find_endpoint(path_info: str) -> Endpoint | None:
     """Return what the root URLconf serves at a path, if it is an undecorated :class:`MCPView`.
 
     Whatever depends on more than the path - the language, a URLconf per request, a decorator that
-    checks something - is for Django to find out, and meets the view.
+    checks something - is for Django to find out, and meets the view. Asking the few patterns that
+    can lead to an endpoint first keeps the cost off every other page of the site.
     """
+    resolver = get_resolver(settings.ROOT_URLCONF)
+    if not any(_matches(chain, path_info) for chain in _chains(resolver)):
+        return None
+    return _resolve(resolver, path_info)
+
+
+# Both caches are keyed by the resolver itself, which clear_url_caches() replaces.
+@lru_cache(maxsize=8)
+def _chains(resolver: URLResolver) -> tuple[tuple[Any, ...], ...]:
+    return tuple(_walk(resolver, ()))
+
+
+@lru_cache(maxsize=256)
+def _resolve(resolver: URLResolver, path_info: str) -> Endpoint | None:
     try:
-        # No pattern with a language prefix matches under a language that does not exist.
-        with translation.override("zxx"):
-            match = get_resolver(settings.ROOT_URLCONF).resolve(path_info)
+        match = resolver.resolve(path_info)
     except Resolver404:
         return None
     view, endpoint = getattr(match.func, "mcp_endpoint", (None, None))
     return endpoint if view is match.func else None
 
 
-def _forget_paths(**kwargs: Any) -> None:
-    if kwargs.get("setting") in ("ROOT_URLCONF", "DJANGO_MCP", "FORCE_SCRIPT_NAME"):
-        find_endpoint.cache_clear()
+def _walk(resolver: URLResolver, above: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    chain = (*above, resolver.pattern)
+    if isinstance(resolver.pattern, LocalePrefixPattern):
+        return
+    for entry in resolver.url_patterns:
+        if isinstance(entry, URLResolver):
+            yield from _walk(entry, chain)
+        elif hasattr(entry.callback, "mcp_endpoint"):
+            yield (*chain, entry.pattern)
 
 
-setting_changed.connect(_forget_paths)
+def _matches(chain: tuple[Any, ...], path: str) -> bool:
+    rest: str = path
+    for pattern in chain:
+        match = pattern.match(rest)
+        if not match:
+            return False
+        rest = match[0]
+    return True
 
 
 def _path_info(scope: Scope) -> str:

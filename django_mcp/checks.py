@@ -2,60 +2,124 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
 from django.conf import settings as django_settings
-from django.core.checks import CheckMessage, Error, Warning, register
+from django.core.checks import CheckMessage, Error, register
+from django.core.checks import Warning as CheckWarning
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 
-from .conf import get_settings
+from .conf import Settings, get_settings
+from .default import mcp
+
+AUTH_HINT: Final = (
+    "Choose who may use them: "
+    '"django_mcp.contrib.tokens.auth.token_auth" (bearer tokens), '
+    '"django_mcp.auth.django_user" (whoever Django has logged in), '
+    '"django_mcp.auth.public" (everybody, on purpose), or a callable of your own.'
+)
+SQLITE_HINT: Final = (
+    'Set OPTIONS = {"transaction_mode": "IMMEDIATE", "timeout": 20, '
+    '"init_command": "PRAGMA journal_mode=WAL"} in DATABASES.'
+)
+
+#: Middleware whose work the mount does itself, or that an endpoint does not need.
+ACCOUNTED_FOR: Final = {
+    "corsheaders.middleware.CorsMiddleware",
+    "debug_toolbar.middleware.DebugToolbarMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "django.contrib.flatpages.middleware.FlatpageFallbackMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.contrib.redirects.middleware.RedirectFallbackMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.cache.FetchFromCacheMiddleware",
+    "django.middleware.cache.UpdateCacheMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django.middleware.common.BrokenLinkEmailsMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csp.ContentSecurityPolicyMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.middleware.gzip.GZipMiddleware",
+    "django.middleware.http.ConditionalGetMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+}
 
 
 @register
-def check_settings(**kwargs: Any) -> Iterable[CheckMessage]:
-    """Check ``DJANGO_MCP`` itself."""
+def check_settings(**kwargs: Any) -> list[CheckMessage]:
+    """Check ``DJANGO_MCP``, and what it names."""
     try:
         settings = get_settings()
     except ImproperlyConfigured as error:
         return [Error(str(error), id="django_mcp.E002")]
-    if settings.auth is None:
-        return [
-            Error(
-                'DJANGO_MCP["AUTH"] is not set, so endpoints refuse everybody.',
-                hint='Choose who may use them: "django_mcp.contrib.tokens.auth.token_auth" (bearer '
-                'tokens), "django_mcp.auth.django_user" (logged-in users), "django_mcp.auth.public" '
-                "(everybody, on purpose), or a callable of your own.",
-                id="django_mcp.E001",
-            )
-        ]
-    return list(_check_auth(settings.auth))
-
-
-def _check_auth(auth: Any) -> Iterable[CheckMessage]:
-    if isinstance(auth, str):
-        try:
-            import_string(auth)
-        except ImportError as error:
-            yield Error(f'DJANGO_MCP["AUTH"] cannot be imported: {error}', id="django_mcp.E003")
+    return [*_check_auth(settings), *_check_database(settings)]
 
 
 @register
-def check_database(**kwargs: Any) -> Iterable[CheckMessage]:
-    """Check what concurrent writers need of SQLite."""
-    settings = get_settings()
+def check_servers(**kwargs: Any) -> list[CheckMessage]:
+    """Check what is registered with the default server."""
+    return [Error(f"{problem}.", id="django_mcp.E005") for problem in mcp.check()]
+
+
+@register
+def check_mount(**kwargs: Any) -> list[CheckMessage]:
+    """Check what the mount passes by, where the ASGI application has one."""
+    unknown = [name for name in django_settings.MIDDLEWARE if name not in ACCOUNTED_FOR]
+    if not unknown or not _has_mount():
+        return []
+    message = f"The mount answers MCP requests without this middleware: {', '.join(unknown)}."
+    hint = (
+        "If one of them protects the endpoint or prepares what your tools need, do that in AUTH, "
+        "or remove mount() from the ASGI application: the view runs all middleware. Otherwise add "
+        '"django_mcp.W002" to SILENCED_SYSTEM_CHECKS.'
+    )
+    return [CheckWarning(message, hint=hint, id="django_mcp.W002")]
+
+
+def _check_auth(settings: Settings) -> Iterator[CheckMessage]:
+    if settings.auth is None:
+        message = 'DJANGO_MCP["AUTH"] is not set, so endpoints refuse everybody.'
+        yield Error(message, hint=AUTH_HINT, id="django_mcp.E001")
+    elif isinstance(settings.auth, str):
+        try:
+            import_string(settings.auth)
+        except ImportError as error:
+            message = f'DJANGO_MCP["AUTH"] cannot be imported: {error}'
+            yield Error(message, hint=AUTH_HINT, id="django_mcp.E003")
+
+
+def _check_database(settings: Settings) -> Iterator[CheckMessage]:
     database = django_settings.DATABASES.get(settings.database)
     if database is None:
-        yield Error(
-            f'DJANGO_MCP["DATABASE"] names {settings.database!r}, which is not in DATABASES.',
-            id="django_mcp.E004",
-        )
-    elif "sqlite3" in database["ENGINE"]:
-        if database.get("OPTIONS", {}).get("transaction_mode") != "IMMEDIATE":
-            yield Warning(
-                "SQLite without IMMEDIATE transactions fails under concurrent writers.",
-                hint='Set OPTIONS = {"transaction_mode": "IMMEDIATE", "timeout": 20, '
-                '"init_command": "PRAGMA journal_mode=WAL"} in DATABASES.',
-                id="django_mcp.W001",
-            )
+        message = f'DJANGO_MCP["DATABASE"] is {settings.database!r}, which DATABASES has not.'
+        yield Error(message, id="django_mcp.E004")
+    elif _lets_writers_fail(database):
+        message = "SQLite without IMMEDIATE transactions fails under concurrent writers."
+        yield CheckWarning(message, hint=SQLITE_HINT, id="django_mcp.W001")
+
+
+def _lets_writers_fail(database: dict[str, Any]) -> bool:
+    mode = database.get("OPTIONS", {}).get("transaction_mode")
+    return "sqlite3" in database["ENGINE"] and mode != "IMMEDIATE"
+
+
+def _has_mount() -> bool:
+    path = getattr(django_settings, "ASGI_APPLICATION", None)
+    if not path:
+        return False
+    try:
+        application = import_string(path)
+    except Exception:  # whatever is wrong there is reported by what serves it
+        return False
+    return any(getattr(each, "is_mcp_mount", False) for each in _applications(application))
+
+
+def _applications(application: Any) -> Iterable[Any]:
+    yield application
+    # Channels' ProtocolTypeRouter.
+    yield from getattr(application, "application_mapping", {}).values()

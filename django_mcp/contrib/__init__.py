@@ -1,0 +1,1 @@
+"""Optional parts: sub-apps to be added to ``INSTALLED_APPS`` one by one."""

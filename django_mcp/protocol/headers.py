@@ -135,7 +135,7 @@ def _same(text: str, value: Any) -> bool:
             return Decimal(text) == value
         except InvalidOperation:
             return False
-    return text == value
+    return bool(text == value)
 
 
 @dataclass(frozen=True, slots=True)

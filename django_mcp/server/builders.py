@@ -61,7 +61,7 @@ def build_tool(
         output_schema=_output_schema(output_schema, output, signature),
         annotations=annotations if annotations.model_fields_set and dump(annotations) else None,
         icons=list(icons) or None,
-        meta=dict(meta) if meta else None,
+        _meta=dict(meta) if meta else None,
     )
     description_object = dump(described)
     if input_schema is None:
@@ -153,7 +153,7 @@ def build_prompt(
         description=_description(description, signature),
         arguments=arguments or None,
         icons=list(icons) or None,
-        meta=dict(meta) if meta else None,
+        _meta=dict(meta) if meta else None,
     )
     choices = {name: _choices(signature.annotation(name)) for name in signature.names}
     prompt = Prompt(

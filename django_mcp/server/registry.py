@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, Protocol, TypeVar, overload
 
 from mcp_types import Annotations, Icon, Implementation
 
@@ -15,7 +15,14 @@ from .results import dump
 from .uri_template import URITemplate
 
 F = TypeVar("F", bound=Callable[..., Any])
-Decorator = Callable[[F], F]
+
+
+class Decorator(Protocol):
+    """Takes a function, registers it and returns it unchanged."""
+
+    def __call__(self, function: F, /) -> F:
+        """Register ``function``."""
+
 
 _NAME = re.compile(r"[A-Za-z0-9_.\-]{1,128}")
 
@@ -143,9 +150,9 @@ class MCPServer:
         output_schema: dict[str, Any] | Literal[False] | None = None,
         timeout: float | None = None,
         atomic: bool = True,
-    ) -> Decorator[F]: ...
+    ) -> Decorator: ...
 
-    def tool(self, function: F | None = None, /, **options: Any) -> F | Decorator[F]:
+    def tool(self, function: Any = None, /, **options: Any) -> Any:
         """Offer a function to models. Use it bare, or with options.
 
         ``read_only``, ``destructive``, ``idempotent`` and ``open_world`` are hints for clients.
@@ -176,7 +183,7 @@ class MCPServer:
         permission: Permission | None = None,
         list: Callable[..., Any] | None = None,
         ttl: float = 0,
-    ) -> Decorator[F]:
+    ) -> Decorator:
         """Offer what a function returns under ``uri``, which may be a template (RFC 6570).
 
         Text from ``str``, a blob from ``bytes``, JSON from everything else. ``list`` is a function
@@ -219,9 +226,9 @@ class MCPServer:
         icons: Sequence[Icon] = (),
         meta: Mapping[str, Any] | None = None,
         permission: Permission | None = None,
-    ) -> Decorator[F]: ...
+    ) -> Decorator: ...
 
-    def prompt(self, function: F | None = None, /, **options: Any) -> F | Decorator[F]:
+    def prompt(self, function: Any = None, /, **options: Any) -> Any:
         """Offer a function's messages to people as a prompt. Use it bare, or with options.
 
         Arguments arrive as text and are converted to the annotated types. Those of a ``Literal``
@@ -237,7 +244,7 @@ class MCPServer:
 
         return register if function is None else register(function)
 
-    def completion(self, reference: str, argument: str) -> Decorator[F]:
+    def completion(self, reference: str, argument: str) -> Decorator:
         """Suggest values for ``argument`` of a prompt (its name) or of a resource template.
 
         The function takes the text typed so far and returns suggestions, best first. It may take

@@ -1,4 +1,4 @@
-"""URI templates (RFC 6570) read backwards: which values make the template this URI?
+"""URI templates (RFC 6570), read backwards: from a URI to the values that make it.
 
 Expansion is the client's business. Matching is defined only where it is unambiguous, so the
 modifiers ``*`` and ``:n`` are refused at registration.

@@ -16,8 +16,7 @@ from .http import Reply, Request
 METHODS: Final = "POST, DELETE, OPTIONS"
 _EXPOSED: Final = f"{SESSION_ID}, WWW-Authenticate, Retry-After"
 _REQUEST_HEADERS: Final = ", ".join(
-    ("Accept", "Authorization", "Content-Type", "Last-Event-ID")
-    + (PROTOCOL_VERSION, SESSION_ID, METHOD, NAME)
+    ("Accept", "Authorization", "Content-Type", PROTOCOL_VERSION, SESSION_ID, METHOD, NAME)
 )
 
 

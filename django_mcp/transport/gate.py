@@ -20,6 +20,7 @@ from ..auth import Principal, Refusal, public
 from ..conf import get_settings
 from ..protocol import headers, lifecycle
 from ..server.ports import Runner, SessionInfo
+from ..store.database import available
 from ..store.sessions import SessionStore
 from .http import BodyTooLarge, Endpoint, Request, allowed_hosts
 from .replies import Refused, refuse
@@ -60,7 +61,8 @@ async def authenticate(request: Request, endpoint: Endpoint, runner: Runner) -> 
     auth = _auth_callable(endpoint)
     django_request = request.django()
     django_request.mcp_server = endpoint.server.name  # type: ignore[attr-defined]
-    verdict = await runner.ask(auth, django_request)
+    with available():
+        verdict = await runner.ask(auth, django_request)
     principal = _principal(verdict)
     django_request.user = principal.user
     return principal
@@ -98,9 +100,18 @@ async def enter_session(
     request: Request, endpoint: Endpoint, principal: Principal, runner: Runner
 ) -> SessionInfo:
     """Find the session of a legacy message and note that it is in use."""
-    lifecycle.check_legacy_version(request.headers.get(headers.PROTOCOL_VERSION))
-    secret = session_secret(request)
-    return await runner.blocking(_enter, SessionStore(endpoint.server.name), secret, principal)
+    version = request.headers.get(headers.PROTOCOL_VERSION)
+    lifecycle.check_legacy_version(version)
+    sessions = SessionStore(endpoint.server.name)
+    session = await runner.blocking(_enter, sessions, session_secret(request), principal)
+    if version is not None and version.strip() != session.revision.name:
+        logger.info(
+            "%s says %s; the session has %s",
+            headers.PROTOCOL_VERSION,
+            version,
+            session.revision.name,
+        )
+    return session
 
 
 def session_secret(request: Request) -> str:

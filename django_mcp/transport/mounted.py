@@ -13,7 +13,8 @@ from django.core.exceptions import DisallowedHost
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest
 from django.http.request import split_domain_port, validate_host
-from django.utils.functional import SimpleLazyObject
+from django.utils.datastructures import CaseInsensitiveMapping
+from django.utils.functional import SimpleLazyObject, cached_property
 
 from ..protocol.errors import ErrorCode
 from .http import BodyTooLarge, allowed_hosts
@@ -36,6 +37,10 @@ class ScopeHeaders:
     def get(self, name: str, /) -> str | None:
         """Return the value of the header ``name``."""
         return self._values.get(name.lower())
+
+    def as_mapping(self) -> CaseInsensitiveMapping[str]:
+        """Return them as ``HttpRequest.headers`` are."""
+        return CaseInsensitiveMapping(self._values)
 
 
 class MountedRequest:
@@ -115,14 +120,21 @@ class LightRequest(ASGIRequest):
         self._become_whole()
         return getattr(self, name)
 
+    @cached_property
+    def headers(self) -> Any:
+        """What ``HttpRequest.headers`` is, without the environment that it is made from."""
+        return self._mounted.headers.as_mapping()
+
     def _become_whole(self) -> None:
         given = dict(self.__dict__)
         self._whole = True
         ASGIRequest.__init__(self, self.scope, BytesIO(self._mounted.body))
-        self.session = SimpleLazyObject(self._load_session)
-        self.user = SimpleLazyObject(lambda: auth.get_user(self))
+        lazy: dict[str, Any] = {
+            "session": SimpleLazyObject(self._load_session),
+            "user": SimpleLazyObject(lambda: auth.get_user(self)),
+        }
         # What was set before stays: the caller that AUTH named, above all.
-        self.__dict__.update(given, _whole=True)
+        self.__dict__.update(lazy | given, _whole=True)
 
     def _load_session(self) -> Any:
         store = import_module(settings.SESSION_ENGINE).SessionStore

@@ -1,5 +1,4 @@
-"""
-`token_auth`: the value of `AUTH` that admits whoever presents a token.
+"""``token_auth``: the value of ``AUTH`` that admits whoever presents a token.
 
 A refusal never says why: unknown, expired, revoked, another server's, an inactive user's are one
 answer, so that nobody learns which guesses were near. The log says it instead.
@@ -9,11 +8,17 @@ from __future__ import annotations
 
 import logging
 
+from django.apps import apps
 from django.db import DatabaseError, router, transaction
 from django.http import HttpRequest
 from django.views.decorators.debug import sensitive_variables
 
 from django_mcp.auth import Principal, Refusal
+
+if not apps.is_installed("django_mcp.contrib.tokens"):
+    # Importing the models would fail with a remark on app labels. The system check that tries
+    # this import passes the cure on.
+    raise ImportError('Add "django_mcp.contrib.tokens" to INSTALLED_APPS.')
 
 from .challenge import bearer_challenge
 from .models import State, Token
@@ -23,8 +28,7 @@ logger = logging.getLogger(__name__)
 
 @sensitive_variables("secret")
 def token_auth(request: HttpRequest) -> Principal | Refusal:
-    """
-    Return the principal whose token the `Authorization` header carries, or the refusal.
+    """Return the principal whose token the ``Authorization`` header carries, or the refusal.
 
     The client id names the token's row, not its secret: sessions are bound to it, outlive a
     rotation of the secret, and are not shared with the other tokens of the same user, each of

@@ -1,4 +1,4 @@
-"""The one place that writes a `WWW-Authenticate` challenge (RFC 9110 section 11.6.1, RFC 6750)."""
+"""The one place that writes a ``WWW-Authenticate`` challenge (RFC 9110, 11.6.1; RFC 6750)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ _ESCAPED = re.compile(r'(["\\])')
 
 
 def bearer_challenge(**parameters: str) -> str:
-    """
-    Return a `Bearer` challenge with these parameters, in this order, quoted and escaped.
+    """Return a ``Bearer`` challenge with these parameters, in this order, quoted and escaped.
 
     >>> bearer_challenge(error="invalid_token")
     'Bearer error="invalid_token"'

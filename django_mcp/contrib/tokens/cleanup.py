@@ -12,10 +12,9 @@ BATCH_SIZE = 500
 def delete_expired(
     before: dt.datetime | dt.timedelta | None = None, *, batch_size: int = BATCH_SIZE
 ) -> int:
-    """
-    Delete tokens that were revoked or expired by then; return how many that were.
+    """Delete tokens that were revoked or expired by then; return how many that were.
 
-    `before` is a moment, or how long ago by the database's clock; by default it is now. Each
+    ``before`` is a moment, or how long ago by the database's clock; by default it is now. Each
     batch is a short transaction of its own, so that a large table is never locked for long.
     """
     deleted, last = 0, 0

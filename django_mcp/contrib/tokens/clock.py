@@ -1,6 +1,4 @@
-"""
-The database's clock. Every age of a token is measured by it: hosts disagree, the database does not.
-"""
+"""The database's clock, by which every age of a token is measured: hosts disagree, it does not."""
 
 from __future__ import annotations
 
@@ -14,23 +12,24 @@ from django.db.models.sql.compiler import SQLCompiler
 
 
 class DatabaseNow(Now):
-    """
-    `Now()`, in the time zone in which Django stores datetimes.
+    """``Now()``, in the time zone in which Django stores datetimes.
 
     Django leaves the time zone of a MySQL or MariaDB session as the server has it, so that there
-    `Now()` is hours away from every stored value unless the server happens to run in UTC. On
-    SQLite it is UTC always, also when `USE_TZ` is off and stored values are local time. Both are
+    ``Now()`` is hours away from every stored value unless the server happens to run in UTC. On
+    SQLite it is UTC always, also when ``USE_TZ`` is off and stored values are local time. Both are
     told apart from PostgreSQL, which converts by itself. The offset comes from the time zone
     database of the host, not from its clock (but for the hour in which summer time changes).
     """
 
     def as_mysql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any) -> Any:
+        """Shift the UTC clock, whatever the zone of the server."""
         template = f"(UTC_TIMESTAMP(6) + INTERVAL {_offset(connection)} SECOND)"
         return self.as_sql(compiler, connection, template=template, **extra)
 
     def as_sqlite(
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any
     ) -> Any:
+        """Shift the UTC clock, which is the only one that there is."""
         # Doubled twice: once for the template, once for the query's own parameters.
         form = "%%%%Y-%%%%m-%%%%d %%%%H:%%%%M:%%%%f"
         template = f"STRFTIME('{form}', 'NOW', '{_offset(connection):+d} seconds')"

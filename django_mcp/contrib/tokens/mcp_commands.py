@@ -1,4 +1,4 @@
-"""`manage.py mcp token`: create, list, revoke and rotate bearer tokens."""
+"""``manage.py mcp token``: create, list, revoke and rotate bearer tokens."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ MAX_DAYS = 36_500
 
 
 def add_commands(subcommands: argparse._SubParsersAction[CommandParser]) -> None:
+    """Add ``token`` and its verbs."""
     parser = subcommands.add_parser("token", help="Issue, list, revoke and rotate bearer tokens.")
     verbs = parser.add_subparsers(metavar="verb", required=True)
     _add_create(verbs.add_parser("create", help="Issue a token and print its secret, once."))
@@ -74,6 +75,7 @@ def create(command: BaseCommand, options: dict[str, Any]) -> None:
 
 
 def rotate(command: BaseCommand, options: dict[str, Any]) -> None:
+    """Print the new secret, as ``create`` does."""
     token = _token(options["token"])
     try:
         secret = token.rotate()
@@ -84,12 +86,14 @@ def rotate(command: BaseCommand, options: dict[str, Any]) -> None:
 
 
 def revoke(command: BaseCommand, options: dict[str, Any]) -> None:
+    """Revoke a token; doing so again is no error."""
     token = _token(options["token"])
     outcome = "is revoked" if token.revoke() else "had been revoked before"
     command.stdout.write(f"Token {token.pk} of {token.user} {outcome}.")
 
 
 def list_tokens(command: BaseCommand, options: dict[str, Any]) -> None:
+    """Print a table of the tokens, newest first."""
     tokens = Token.objects.with_state().select_related("user")
     if options["user"]:
         tokens = tokens.filter(user_id=_user(options["user"]).pk)

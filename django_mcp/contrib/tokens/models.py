@@ -1,5 +1,4 @@
-"""
-The table of tokens, and the only code that issues, revokes or rotates one.
+"""The table of tokens, and the only code that issues, revokes or rotates one.
 
 Every write is narrow and conditional, so that no two of them can trample each other: a request
 that records its use cannot undo a revocation, and a revocation happens once.
@@ -25,10 +24,12 @@ if TYPE_CHECKING:
     from django.contrib.auth.base_user import AbstractBaseUser
 
 USE_RESOLUTION = dt.timedelta(minutes=1)
-"""How often at most `last_used` is written, so that a busy client costs no write per request."""
+"""How often at most ``last_used`` is written, so that a busy client costs no write per request."""
 
 
 class State(models.TextChoices):
+    """What has become of a token. Revocation counts for more than expiry."""
+
     ACTIVE = "active", _("active")
     EXPIRED = "expired", _("expired")
     REVOKED = "revoked", _("revoked")
@@ -41,8 +42,10 @@ def validate_server_names(value: object) -> None:
 
 
 class TokenQuerySet(models.QuerySet["Token"]):
+    """Issuing, finding and ending tokens: ``Token.objects``."""
+
     def with_state(self) -> Self:
-        """Let each row say its `state`, as the database's clock sees it."""
+        """Let each row say its ``state``, as the database's clock sees it."""
         return self.annotate(
             state=Case(
                 When(revoked__isnull=False, then=Value(State.REVOKED)),
@@ -53,10 +56,11 @@ class TokenQuerySet(models.QuerySet["Token"]):
         )
 
     def in_state(self, state: str) -> Self:
+        """Keep those in the state, one of :class:`State`."""
         return self.with_state().filter(Q(state=state))
 
     def with_use_due(self) -> Self:
-        """Let each row say whether its use is to be recorded: `use_due`."""
+        """Let each row say whether its use is to be recorded: ``use_due``."""
         return self.annotate(use_due=ExpressionWrapper(_use_is_due(), BooleanField()))
 
     def ended(self, *, before: dt.datetime | dt.timedelta | None = None) -> Self:
@@ -87,10 +91,10 @@ class TokenQuerySet(models.QuerySet["Token"]):
         expires: dt.datetime | dt.timedelta | None = None,
         servers: Iterable[str] = (),
     ) -> tuple[Token, str]:
-        """
-        Create a token that acts as the user; return it with its secret, which nobody sees again.
+        """Create a token that acts as the user; return it with its secret, which nobody sees again.
 
-        `expires` is a moment, or a span from now by the database's clock. No `servers` means all.
+        ``expires`` is a moment, or a span from now by the database's clock; no ``servers`` means
+        all of them.
         """
         owner: Any = user  # of whatever model the site has chosen
         token = Token(user=owner, name=name, servers=_listed(servers))
@@ -164,11 +168,10 @@ class Token(models.Model):
 
     @sensitive_variables("secret")
     def rotate(self) -> str:
-        """
-        Replace the secret and return the new one; the old one is refused from now on.
+        """Replace the secret and return the new one; the old one is refused from now on.
 
         The token stays the same one to whatever is bound to it, its sessions above all. Raises
-        `Token.DoesNotExist` if it is no longer active, or was rotated by somebody else meanwhile.
+        ``Token.DoesNotExist`` if it is no longer active, or was rotated by somebody else meanwhile.
         """
         secret = generate()
         digest, prefix = digest_of(secret), prefix_of(secret)
@@ -179,7 +182,7 @@ class Token(models.Model):
         return secret
 
     def record_use(self) -> bool:
-        """Write `last_used` unless that was done within `USE_RESOLUTION`; tell whether it was."""
+        """Write ``last_used``, once within ``USE_RESOLUTION``; tell whether this call did."""
         due = Token.objects.filter(_use_is_due(), pk=self.pk)
         return due.update(last_used=DatabaseNow()) == 1
 

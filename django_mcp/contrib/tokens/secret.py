@@ -1,5 +1,4 @@
-"""
-What the secret of a token looks like: `mcp_`, 256 random bits, a checksum; all of it base62.
+"""What the secret of a token looks like: ``mcp_``, 256 random bits, a checksum; all of it base62.
 
 The fixed start and the checksum let secret scanners tell a leaked token from other text without
 asking anybody, and let us refuse a mistyped or truncated one without a query. There is nothing

@@ -1,8 +1,7 @@
-"""
-`manage.py mcp <command>`: the door to what apps offer to operators of MCP servers.
+"""``manage.py mcp <command>``: the door to what apps offer to operators of MCP servers.
 
-The commands themselves live in the `mcp_commands` module of any installed app, the sub-apps of
-this package included. Such a module has one function, which speaks plain `argparse`:
+The commands themselves live in the ``mcp_commands`` module of any installed app, the sub-apps of
+this package included. Such a module has one function, which speaks plain ``argparse``:
 
     # shop/mcp_commands.py
     def add_commands(subcommands):
@@ -13,10 +12,10 @@ this package included. Such a module has one function, which speaks plain `argpa
     def restock(command, options):
         command.stdout.write("Done.")
 
-`run` is called with the management command, for its `stdout`, `stderr` and `style`, and with the
-options as a dictionary. It raises `CommandError`, with the cure in its message, when it fails. A
-command may have commands of its own, by `parser.add_subparsers()`. Django's options, such as
-`--settings`, are understood anywhere on the line.
+``run`` is called with the management command, for its ``stdout``, ``stderr`` and ``style``, and
+with the options as a dictionary. It raises ``CommandError``, with the cure in its message, when it
+fails. A command may have commands of its own, by ``parser.add_subparsers()``. Django's options,
+such as ``--settings``, are understood anywhere on the line.
 """
 
 from __future__ import annotations
@@ -55,9 +54,12 @@ class Subparser(CommandParser):
 
 
 class Command(BaseCommand):
+    """Finds the commands that apps offer, and runs the one that is asked for."""
+
     help = "Operates the MCP servers of this site."
 
     def add_arguments(self, parser: CommandParser) -> None:
+        """Collect the commands of all installed apps."""
         subcommands = parser.add_subparsers(
             title="commands", metavar="command", required=True, parser_class=Subparser
         )
@@ -69,11 +71,12 @@ class Command(BaseCommand):
                 _add_missing(subcommands, name=name, app=app)
 
     def handle(self, *args: Any, **options: Any) -> None:
+        """Run what the chosen command has set as ``run``."""
         options["run"](self, options)
 
 
 def _add_missing(
-    subcommands: argparse._SubParsersAction[CommandParser], *, name: str, app: str
+    subcommands: argparse._SubParsersAction[Subparser], *, name: str, app: str
 ) -> None:
     def refuse(command: BaseCommand, options: dict[str, Any]) -> None:
         raise CommandError(

@@ -10,9 +10,10 @@ from ...protocol.errors import invalid_params
 from ...protocol.lifecycle import Sender, negotiate
 from ...protocol.messages import encode
 from ...protocol.versions import MODERN, fit
-from ..calling import Caching, Result
+from ..calling import Result
 from ..capabilities import capabilities
 from ..exchange import Exchange
+from ..paging import list_caching
 from ..ports import SessionInfo, Sessions
 from ..results import dump
 
@@ -58,8 +59,7 @@ def discover(exchange: Exchange, params: RequestParams) -> Result:
     }
     if server.instructions:
         body["instructions"] = server.instructions
-    scope = "public" if exchange.policy.public else "private"
-    return Result(body, Caching(exchange.policy.list_ttl_ms, scope))
+    return Result(body, list_caching((), exchange))
 
 
 def _storable(value: Any) -> Any:

@@ -1,0 +1,47 @@
+# Each target sets up what it needs. PYTHON chooses the interpreter (3.11 or newer).
+PYTHON ?= python3
+PORT ?= 8000
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: help demo test test-all conformance lint docs clean
+
+help:
+	@echo "make demo         set up and serve the example project on PORT ($(PORT))"
+	@echo "make test         the tests that need Python alone"
+	@echo "make test-all     everything that CI runs; needs PostgreSQL, MariaDB, Redis, Node.js"
+	@echo "make conformance  the official conformance suite; needs Node.js"
+	@echo "make lint         ruff, mypy, import-linter"
+	@echo "make docs         build the documentation"
+
+# A stamp per set of dependency groups, so that a target installs only what it needs, once.
+$(VENV)/%.stamp: pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --upgrade "pip>=25.1"
+	@$(BIN)/python -m pip install -q -e . $(addprefix --group ,$(subst +, ,$*))
+	@touch $@
+
+demo: $(VENV)/demo.stamp
+	PORT=$(PORT) $(BIN)/python manage.py demo
+
+test: $(VENV)/test.stamp
+	$(BIN)/python -m pytest -m "not node and not browser" tests
+	$(BIN)/python -m pytest --ds=example_project.settings tests/example
+
+test-all:
+	bash .ci/run
+
+conformance: $(VENV)/test.stamp
+	$(BIN)/python tests/conformance/run.py
+
+lint: $(VENV)/test+services+lint.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy django_mcp example_project
+	$(BIN)/lint-imports
+
+docs: $(VENV)/docs.stamp
+	$(BIN)/mkdocs build --strict
+
+clean:
+	rm -rf $(VENV) site build dist
