@@ -10,8 +10,9 @@ import uuid
 
 from django.conf import settings
 from django.db import models
-from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
+
+from .clock import DatabaseNow
 
 
 class Session(models.Model):
@@ -47,8 +48,8 @@ class Session(models.Model):
     log_level = models.CharField(_("log level"), max_length=16, default="info")
     state = models.CharField(_("state"), max_length=8, choices=State.choices, default=State.OPENED)
     request_count = models.PositiveBigIntegerField(_("requests"), default=0)
-    created = models.DateTimeField(_("created"), db_default=Now())
-    last_active = models.DateTimeField(_("last active"), db_default=Now())
+    created = models.DateTimeField(_("created"), default=DatabaseNow)
+    last_active = models.DateTimeField(_("last active"), default=DatabaseNow)
     expires = models.DateTimeField(_("expires"))
     ended = models.DateTimeField(_("ended"), null=True, blank=True)
 
@@ -116,7 +117,7 @@ class PendingRequest(models.Model):
     lease_until = models.DateTimeField(_("lease until"), null=True, blank=True)
     deadline = models.DateTimeField(_("deadline"), null=True, blank=True)
     cancel_requested = models.BooleanField(_("cancel requested"), default=False)
-    created = models.DateTimeField(_("created"), db_default=Now())
+    created = models.DateTimeField(_("created"), default=DatabaseNow)
 
     class Meta:
         verbose_name = _("pending request")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -18,11 +21,19 @@ SQLITE_OPTIONS = {
 
 
 def database_from_url(url: str) -> dict[str, Any]:
-    """Return the settings for ``url``; for an empty one, SQLite in memory."""
+    """Return the settings for ``url``; for an empty one, SQLite.
+
+    The test database of SQLite is a file: one in memory never closes its connections, and locks
+    unlike any that a site has.
+    """
     if not url or url.startswith("sqlite"):
-        path = url.partition("///")[2] or ":memory:"
-        options = SQLITE_OPTIONS if path != ":memory:" else {"transaction_mode": "IMMEDIATE"}
-        return {"ENGINE": "django.db.backends.sqlite3", "NAME": path, "OPTIONS": options}
+        scratch = Path(tempfile.gettempdir()) / f"django_mcp_{os.getpid()}.sqlite3"
+        return {
+            "ENGINE": "django.db.backends.sqlite3",
+            "NAME": url.partition("///")[2] or str(scratch),
+            "OPTIONS": SQLITE_OPTIONS,
+            "TEST": {"NAME": str(scratch)},
+        }
     parts = urlsplit(url)
     return {
         "ENGINE": ENGINES[parts.scheme],

@@ -1,4 +1,4 @@
-"""Settings of the test suite. ``DATABASE_URL`` chooses the database; SQLite in memory without."""
+"""Settings of the test suite. ``DATABASE_URL`` chooses the database; SQLite without."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from datetime import timedelta
 from typing import Any
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
-from django.db.models.functions import Now
 
+from ..clock import DatabaseNow
 from ..conf import get_settings
 from ..models import PendingRequest, Session
 from ..protocol.errors import SessionNotFound, Unavailable
@@ -35,15 +35,17 @@ def live_sessions() -> QuerySet[Session]:
     One that is busy never expires, whatever its age.
     """
     settings = get_settings()
-    idle_since = Now() - timedelta(seconds=settings.session_idle_seconds)
-    fresh = Q(last_active__gt=idle_since, expires__gt=Now())
+    idle_since = DatabaseNow() - timedelta(seconds=settings.session_idle_seconds)
+    fresh = Q(last_active__gt=idle_since, expires__gt=DatabaseNow())
     return Session.objects.using(alias()).filter(fresh | _busy(), state__in=LIVE)
 
 
 def end_sessions(sessions: QuerySet[Session]) -> int:
     """End those of ``sessions`` that are live; return how many that were."""
     with available():
-        return sessions.filter(state__in=LIVE).update(state=Session.State.ENDED, ended=Now())
+        return sessions.filter(state__in=LIVE).update(
+            state=Session.State.ENDED, ended=DatabaseNow()
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class SessionStore:
 
     def touch(self, info: SessionInfo) -> None:
         """Note that the session has been used; raises if it has ended in the meantime."""
-        self._update(info, last_active=Now(), request_count=F("request_count") + 1)
+        self._update(info, last_active=DatabaseNow(), request_count=F("request_count") + 1)
 
     def open(
         self, principal: Principal, revision: Revision, sender: Sender
@@ -85,7 +87,7 @@ class SessionStore:
                 client_name=str(info.get("name", ""))[:255],
                 client_info=info,
                 client_capabilities=sender.capabilities,
-                expires=Now() + age,
+                expires=DatabaseNow() + age,
             )
         return _info(session), secret
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from asgiref.sync import ThreadSensitiveContext, async_to_sync, iscoroutinefunction
-from django.db import close_old_connections
+from django.db import close_old_connections, connections
 
 from ..conf import get_settings
 from ..protocol.errors import Unavailable
@@ -116,12 +116,18 @@ class Lane(Executor):
         self.fresh = True
         self._thread.submit(close_old_connections).add_done_callback(lambda _: done())
 
+    async def close(self) -> None:
+        """Close the lane's connections and end its thread."""
+        await self.run(connections.close_all)
+        self._thread.shutdown()
+
 
 class Lanes:
     """The lanes of one event loop; the one used last goes first, its connections are warm."""
 
     def __init__(self, size: int) -> None:
         self._loop = asyncio.get_running_loop()
+        self._size = size
         self._free = deque(Lane(number) for number in range(size))
         self._available = asyncio.Semaphore(size)
 
@@ -140,6 +146,12 @@ class Lanes:
         finally:
             lane.release(lambda: self._return(lane))
 
+    async def close(self) -> None:
+        """Wait for all lanes to be returned, and end them."""
+        for _ in range(self._size):
+            await self._available.acquire()
+            await self._free.pop().close()
+
     def _return(self, lane: Lane) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._give_back, lane)
@@ -150,6 +162,13 @@ class Lanes:
 
 
 _by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Lanes] = WeakKeyDictionary()
+
+
+async def close_lanes() -> None:
+    """Close the database connections and threads of this loop's lanes; tests want that."""
+    lanes = _by_loop.pop(asyncio.get_running_loop(), None)
+    if lanes is not None:
+        await lanes.close()
 
 
 def _lanes() -> Lanes:

@@ -17,7 +17,7 @@ from django.db.models import BooleanField, Case, ExpressionWrapper, Q, Value, Wh
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_variables
 
-from .clock import DatabaseNow
+from ...clock import DatabaseNow
 from .secret import PREFIX_LENGTH, digest_of, generate, is_well_formed, prefix_of
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The database's clock, by which every age of a token is measured: hosts disagree, it does not."""
+"""The database's clock, by which every age is measured: hosts disagree, it does not."""
 
 from __future__ import annotations
 

@@ -1,0 +1,233 @@
+"""The life of a session: opened, found, used, ended; by its own principal only."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import AnonymousUser
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from django_mcp.clock import DatabaseNow
+from django_mcp.models import PendingRequest, Session
+from django_mcp.protocol.errors import SessionNotFound, Unavailable
+from django_mcp.protocol.lifecycle import Sender
+from django_mcp.protocol.versions import NEWEST_LEGACY
+from django_mcp.server.ports import Principal
+from django_mcp.store.sessions import SessionStore, digest, end_sessions, live_sessions
+from django_mcp.testing import MCPClient
+
+pytestmark = pytest.mark.django_db
+STORE = SessionStore("test")
+NOBODY = Principal(AnonymousUser())
+SENDER = Sender({"name": "client", "version": "1"}, {"roots": {}})
+
+
+def make_principal(name: str, client_id: str = "") -> Principal:
+    user, _ = get_user_model().objects.get_or_create(username=name)
+    return Principal(user, client_id)
+
+
+def open_session(principal: Principal = NOBODY) -> tuple[Session, str]:
+    info, secret = STORE.open(principal, NEWEST_LEGACY, SENDER)
+    return Session.objects.get(pk=info.id), secret
+
+
+def age(session: Session, **how_long: float) -> None:
+    Session.objects.filter(pk=session.pk).update(last_active=DatabaseNow() - timedelta(**how_long))
+
+
+def keep_busy(session: Session) -> PendingRequest:
+    return PendingRequest.objects.create(
+        session=session, server="test", request_id="1", method="tools/call"
+    )
+
+
+def test_a_session_is_found_by_its_secret_which_is_not_stored():
+    session, secret = open_session()
+    found = STORE.find(secret, NOBODY)
+    assert found.id == str(session.pk)
+    assert found.sender.info == SENDER.info
+    assert found.sender.capabilities == SENDER.capabilities
+    row = Session.objects.filter(pk=session.pk).values_list().get()
+    assert secret not in str(row)
+    assert digest(secret) in str(row)
+
+
+def test_secrets_are_visible_ascii():
+    # 2025-11-25, basic/transports, "Session Management": 0x21 to 0x7E only.
+    _, secret = open_session()
+    assert all(0x21 <= ord(character) <= 0x7E for character in secret)
+    assert len(secret) >= 43
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda: NOBODY,
+        lambda: make_principal("mallory"),
+        lambda: make_principal("alice", "another client"),
+    ],
+    ids=["anonymous", "user", "client"],
+)
+def test_a_foreign_session_is_as_good_as_unknown(other):
+    _, secret = open_session(make_principal("alice", "a client"))
+    with pytest.raises(SessionNotFound) as foreign:
+        STORE.find(secret, other())
+    with pytest.raises(SessionNotFound) as unknown:
+        STORE.find("no such secret", other())
+    assert str(foreign.value) == str(unknown.value)
+
+
+def test_a_session_belongs_to_one_server():
+    _, secret = open_session()
+    with pytest.raises(SessionNotFound):
+        SessionStore("another").find(secret, NOBODY)
+
+
+def test_an_idle_session_expires(settings):
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "SESSION_IDLE_SECONDS": 60}
+    session, secret = open_session()
+    age(session, seconds=30)
+    STORE.find(secret, NOBODY)
+    age(session, seconds=90)
+    with pytest.raises(SessionNotFound):
+        STORE.find(secret, NOBODY)
+
+
+def test_a_session_expires_at_its_absolute_age_however_busy_its_client_was():
+    session, secret = open_session()
+    Session.objects.filter(pk=session.pk).update(expires=DatabaseNow() - timedelta(seconds=1))
+    with pytest.raises(SessionNotFound):
+        STORE.find(secret, NOBODY)
+
+
+def test_a_session_never_expires_under_a_running_call():
+    session, secret = open_session()
+    running = keep_busy(session)
+    age(session, days=365)
+    Session.objects.filter(pk=session.pk).update(expires=DatabaseNow() - timedelta(days=1))
+    assert STORE.find(secret, NOBODY).id == str(session.pk)
+    PendingRequest.objects.filter(pk=running.pk).update(state=PendingRequest.State.ANSWERED)
+    with pytest.raises(SessionNotFound):
+        STORE.find(secret, NOBODY)
+
+
+def test_touching_counts_in_the_database():
+    session, secret = open_session()
+    age(session, hours=1)
+    info = STORE.find(secret, NOBODY)
+    with CaptureQueriesContext(connection) as queries:
+        STORE.touch(info)
+        STORE.touch(info)
+    changed = Session.objects.get(pk=session.pk)
+    assert changed.request_count == 2
+    assert changed.last_active > session.last_active - timedelta(minutes=1)
+    assert all("log_level" not in query["sql"] for query in queries)
+
+
+def test_a_late_touch_does_not_raise_a_session_from_the_dead():
+    session, secret = open_session()
+    info = STORE.find(secret, NOBODY)
+    STORE.end(secret, NOBODY)
+    with pytest.raises(SessionNotFound):
+        STORE.touch(info)
+    with pytest.raises(SessionNotFound):
+        STORE.set_log_level(info, "debug")
+    STORE.mark_initialized(info)
+    assert Session.objects.get(pk=session.pk).state == Session.State.ENDED
+
+
+def test_ending_is_done_once():
+    session, secret = open_session()
+    STORE.end(secret, NOBODY)
+    with pytest.raises(SessionNotFound):
+        STORE.end(secret, NOBODY)
+    assert end_sessions(Session.objects.filter(pk=session.pk)) == 0
+    assert Session.objects.get(pk=session.pk).ended is not None
+
+
+def test_the_handshake_makes_a_session_ready():
+    session, secret = open_session()
+    info = STORE.find(secret, NOBODY)
+    assert not info.initialized
+    STORE.mark_initialized(info)
+    assert STORE.find(secret, NOBODY).initialized
+    assert Session.objects.get(pk=session.pk).state == Session.State.READY
+
+
+def test_the_longest_idle_session_of_a_user_makes_room(settings):
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "MAX_SESSIONS_PER_USER": 2}
+    alice, bob = make_principal("alice"), make_principal("bob")
+    first, _ = open_session(alice)
+    second, _ = open_session(alice)
+    other, _ = open_session(bob)
+    age(second, hours=2)
+    age(first, hours=1)
+    age(other, hours=3)
+    third, _ = open_session(alice)
+    live = set(live_sessions().values_list("pk", flat=True))
+    assert live == {first.pk, third.pk, other.pk}
+
+
+def test_all_sessions_together_have_a_cap(settings):
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "MAX_SESSIONS": 3}
+    sessions = [open_session()[0] for _ in range(5)]
+    live = set(live_sessions().values_list("pk", flat=True))
+    assert live == {session.pk for session in sessions[2:]}
+
+
+def test_busy_sessions_are_not_ended_to_make_room(settings):
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "MAX_SESSIONS": 2}
+    sessions = [open_session()[0] for _ in range(2)]
+    for session in sessions:
+        keep_busy(session)
+    with pytest.raises(Unavailable) as refused:
+        open_session()
+    assert refused.value.retry_after > 0
+    assert Session.objects.count() == 2
+
+
+def test_a_surplus_is_worked_off_in_bounded_steps(settings):
+    sessions = [open_session()[0] for _ in range(8)]
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "MAX_SESSIONS": 2}
+    newest, _ = open_session()
+    live = set(live_sessions().values_list("pk", flat=True))
+    assert live == {sessions[-1].pk, newest.pk}
+
+
+def test_what_postgresql_cannot_store_is_left_out_of_client_info():
+    client = MCPClient()
+    answer = client.send(
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {},
+                "clientInfo": {"name": "nul\x00l", "version": "1"},
+            },
+        }
+    )
+    answer.assert_ok()
+    assert Session.objects.get().client_name == "null"
+
+
+def test_a_client_cannot_store_its_life_story():
+    answer = MCPClient().send(
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {"experimental": {"x": {"y": "z" * 100_000}}},
+                "clientInfo": {"name": "c", "version": "1"},
+            },
+        }
+    )
+    answer.assert_error(-32602, "too large")
+    assert not Session.objects.exists()
