@@ -1,0 +1,117 @@
+"""``DJANGO_MCP`` and the system checks: mistakes are named, with the cure."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.checks import Error, run_checks
+from django.core.exceptions import ImproperlyConfigured
+
+from django_mcp import MCPServer
+from django_mcp.asgi import mount
+from django_mcp.checks import ACCOUNTED_FOR, check_mount, check_servers, check_settings
+from django_mcp.conf import get_settings, read_settings
+from django_mcp.default import mcp
+
+
+def ids(messages) -> list[str]:
+    return [message.id for message in messages]
+
+
+def test_settings_are_read_live(settings):
+    settings.DJANGO_MCP = {"AUTH": "x", "PAGE_SIZE": 7}
+    assert get_settings().page_size == 7
+    settings.DJANGO_MCP = {"AUTH": "x", "PAGE_SIZE": 8}
+    assert get_settings().page_size == 8
+    del settings.DJANGO_MCP
+    assert get_settings().page_size == 100
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        ([], "must be a dict"),
+        ({"PAGESIZE": 1}, "Did you mean 'PAGE_SIZE'"),
+        ({"page_size": 1}, "Did you mean 'PAGE_SIZE'"),
+        ({"XYZZY": 1}, "Known keys: AUTH"),
+        ({"PAGE_SIZE": "many"}, "must be int, not str"),
+        ({"PAGE_SIZE": True}, "must be int, not bool"),
+        ({"PAGE_SIZE": 0}, "must be positive"),
+        ({"STRICT_ARGUMENTS": 1}, "must be bool, not int"),
+        ({"ALLOWED_ORIGINS": "https://a.example"}, "must be list[str], not str"),
+        ({"AUTH": 3}, "dotted path or a callable"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(raw, message):
+    with pytest.raises(ImproperlyConfigured) as refused:
+        read_settings(raw)
+    assert message in str(refused.value)
+
+
+def test_a_site_in_order_has_no_messages():
+    assert [message for message in run_checks() if message.id.startswith("django_mcp")] == []
+
+
+def test_without_auth_the_check_says_what_to_choose(settings):
+    settings.DJANGO_MCP = {}
+    (error,) = check_settings()
+    assert (error.id, error.level) == ("django_mcp.E001", Error("").level)
+    for choice in ("token_auth", "django_user", "public"):
+        assert choice in error.hint
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"AUTH": "django_mcp.auth.public", "NOPE": 1}, "django_mcp.E002"),
+        ({"AUTH": "django_mcp.auth.pubic"}, "django_mcp.E003"),
+        ({"AUTH": "django_mcp.auth.public", "DATABASE": "nowhere"}, "django_mcp.E004"),
+    ],
+)
+def test_mistakes_in_the_settings_are_errors(settings, value, expected):
+    settings.DJANGO_MCP = value
+    assert ids(check_settings()) == [expected]
+
+
+def test_sqlite_without_immediate_transactions_is_a_warning(settings):
+    settings.DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": "x"}}
+    (warning,) = check_settings()
+    assert warning.id == "django_mcp.W001"
+    assert "IMMEDIATE" in warning.hint
+
+
+def test_a_completion_of_nothing_is_an_error(monkeypatch):
+    server = MCPServer("typo", version="1")
+
+    @server.prompt
+    def greet(name: str) -> str:
+        """Greet somebody."""
+        return name
+
+    @server.completion("greet", "nam")
+    def complete(value: str) -> list[str]:
+        return []
+
+    monkeypatch.setattr(mcp, "check", server.check)
+    (error,) = check_servers()
+    assert error.id == "django_mcp.E005"
+    assert "'nam' for 'greet'" in error.msg
+
+
+async def application(scope, receive, send) -> None:
+    """Stand for Django's."""
+
+
+mounted = mount(application)
+
+
+def test_middleware_that_the_mount_passes_by_is_named(settings):
+    settings.MIDDLEWARE = [*sorted(ACCOUNTED_FOR), "site.tenants.TenantMiddleware"]
+    settings.ASGI_APPLICATION = f"{__name__}.application"
+    assert check_mount() == []
+    settings.ASGI_APPLICATION = f"{__name__}.mounted"
+    (warning,) = check_mount()
+    assert warning.id == "django_mcp.W002"
+    assert "site.tenants.TenantMiddleware" in warning.msg
+    assert "SessionMiddleware" not in warning.msg
+    settings.MIDDLEWARE = sorted(ACCOUNTED_FOR)
+    assert check_mount() == []
