@@ -47,6 +47,7 @@ def test_what_cannot_be_meant_is_refused(raw, message):
     assert message in str(refused.value)
 
 
+@pytest.mark.django_db
 def test_a_site_in_order_has_no_messages():
     assert [message for message in run_checks() if message.id.startswith("django_mcp")] == []
 
@@ -72,8 +73,9 @@ def test_mistakes_in_the_settings_are_errors(settings, value, expected):
     assert ids(check_settings()) == [expected]
 
 
-def test_sqlite_without_immediate_transactions_is_a_warning(settings):
-    settings.DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": "x"}}
+def test_sqlite_without_immediate_transactions_is_a_warning(settings, monkeypatch):
+    plain = {"ENGINE": "django.db.backends.sqlite3", "NAME": "x"}
+    monkeypatch.setitem(settings.DATABASES, "default", plain)
     (warning,) = check_settings()
     assert warning.id == "django_mcp.W001"
     assert "IMMEDIATE" in warning.hint
