@@ -28,7 +28,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-def mount(application: Application) -> Application:
+def mount(application: Callable[..., Awaitable[None]]) -> Application:
     """Return an ASGI application that serves MCP endpoints and passes the rest on."""
 
     async def mounted(scope: Scope, receive: Receive, send: Send) -> None:

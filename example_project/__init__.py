@@ -1,0 +1,1 @@
+"""A support desk whose tickets and articles are reachable through the Model Context Protocol."""

@@ -1,0 +1,1 @@
+"""The support desk: customers, tickets, comments and a knowledge base."""
