@@ -37,7 +37,8 @@ conformance: $(VENV)/test.stamp
 lint: $(VENV)/test+services+lint.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy django_mcp example_project
+	$(BIN)/mypy django_mcp
+	$(BIN)/mypy --config-file example_project/mypy.ini example_project manage.py
 	$(BIN)/lint-imports
 
 docs: $(VENV)/docs.stamp
