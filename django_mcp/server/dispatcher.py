@@ -78,8 +78,10 @@ def _find_method(exchange: Exchange) -> Method:
 
 
 def _read_params(method: Method, params: dict[str, Any]) -> Any:
+    # 2026-07-28, basic/patterns/mrtr: answers that nobody asked for are ignored, of whatever form.
+    asked = {name: value for name, value in params.items() if name != "inputResponses"}
     try:
-        return method.params.model_validate(params, by_name=False)
+        return method.params.model_validate(asked, by_name=False)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in ("params", *first["loc"]))

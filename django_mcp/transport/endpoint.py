@@ -7,6 +7,7 @@ view these never suspend, and the whole runs inline; at the mount they do.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 from ..conf import get_settings
@@ -26,6 +27,9 @@ from .usercode import DjangoBridge
 
 logger = logging.getLogger("django_mcp.request")
 
+#: Refusals in the course of things: clients ask for credentials, for a stream, after a session.
+_ORDINARY = (401, 404, 405)
+
 
 async def respond(request: Request, endpoint: Endpoint, runner: Runner) -> Reply:
     """Answer any HTTP request to an endpoint. Never raises."""
@@ -37,6 +41,8 @@ async def respond(request: Request, endpoint: Endpoint, runner: Runner) -> Reply
         reply = await _route(request, endpoint, principal, runner)
     except Exception as failure:
         reply = _failed(failure, None, request)
+    if request.method == "HEAD":
+        reply = replace(reply, body=b"")
     return cors.share(request, reply)
 
 
@@ -193,7 +199,8 @@ def _failed(failure: Exception, request_id: RequestId | None, request: Request) 
     else:
         logger.error("%s crashed", request.method, exc_info=failure)
         return replies.error(request_id, internal_error(), 500 if request_id is None else 200)
-    logger.warning("%s refused with %d: %s", request.method, status, error.message)
+    level = logging.INFO if status in _ORDINARY else logging.WARNING
+    logger.log(level, "%s refused with %d: %s", request.method, status, error.message)
     return replies.error(request_id, error, status, **extra)
 
 

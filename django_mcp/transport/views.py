@@ -53,7 +53,10 @@ class MCPView(View):
         """Answer any method: the endpoint knows which ones it serves."""
         endpoint = Endpoint(self.server, self.auth)
         reply = run_inline(respond(_ViewRequest(request), endpoint, Inline()))
-        return HttpResponse(reply.body, status=reply.status, headers=dict(reply.headers))
+        response = HttpResponse(reply.body, status=reply.status, headers=dict(reply.headers))
+        if not reply.body:
+            del response.headers["Content-Type"]
+        return response
 
 
 class _ViewRequest:

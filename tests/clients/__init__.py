@@ -1,0 +1,1 @@
+"""The official clients as peers."""

@@ -1,0 +1,1 @@
+"""A small Django app whose shelves the official clients look through."""

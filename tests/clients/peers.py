@@ -1,0 +1,99 @@
+"""The official clients, each as a function from an address to what it saw there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conformance import nodejs
+
+from . import python_client
+
+TYPESCRIPT = Path(__file__).resolve().parent / "ts"
+OLDEST_NODE = 20
+SECONDS = 60
+
+Story = dict[str, Any]
+"""For every step of walk.json what the client received, and the HTTP traffic."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """A client in one of its ways to connect, and the revision that it ends up with."""
+
+    name: str
+    revision: str
+    walk: Callable[[str], Story]
+    needs_node: bool = False
+    hides_not_found: bool = False
+    """Whether it tells of the legacy code for an unknown resource as the modern one."""
+
+    @property
+    def modern(self) -> bool:
+        """Whether it speaks without sessions."""
+        return self.revision >= "2026"
+
+    @property
+    def not_found(self) -> int:
+        """The error code by which it tells of an unknown resource."""
+        return -32602 if self.modern or self.hides_not_found else -32002
+
+
+def walk_in_python(url: str, *, mode: str) -> Story:
+    """Walk with the Python SDK."""
+    return asyncio.run(python_client.walk(url, mode))
+
+
+def walk_in_typescript(url: str, *, script: str, mode: str) -> Story:
+    """Walk with a TypeScript client; skip without Node.js, but never in CI."""
+    done = subprocess.run(
+        [_node(), script, url, mode],
+        cwd=TYPESCRIPT,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = map(json.loads, done.stdout.splitlines())
+    return {line["step"]: line.get("value") for line in lines}
+
+
+def _node() -> str:
+    try:
+        node = nodejs.node(TYPESCRIPT, oldest=OLDEST_NODE)
+        nodejs.install(TYPESCRIPT)
+    except nodejs.NodeError as error:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"CI must have it: {error}")
+        pytest.skip(str(error))
+    return node
+
+
+def _python(name: str, mode: str, revision: str) -> Peer:
+    return Peer(name=name, revision=revision, walk=partial(walk_in_python, mode=mode))
+
+
+def _typescript(name: str, script: str, mode: str, revision: str) -> Peer:
+    walk = partial(walk_in_typescript, script=script, mode=mode)
+    hides = script == "client.mjs"
+    return Peer(name=name, revision=revision, walk=walk, needs_node=True, hides_not_found=hides)
+
+
+PEERS = [
+    _python("python-legacy", "legacy", "2025-11-25"),
+    _python("python-auto", "auto", "2026-07-28"),
+    _typescript("typescript-1", "sdk.mjs", "legacy", "2025-11-25"),
+    _typescript("typescript-2-legacy", "client.mjs", "legacy", "2025-11-25"),
+    _typescript("typescript-2-auto", "client.mjs", "auto", "2026-07-28"),
+    _typescript("typescript-2-pinned", "client.mjs", "2026-07-28", "2026-07-28"),
+]

@@ -1,0 +1,1 @@
+"""The official conformance suite: a fixture to run it against, a runner, and what they need."""

@@ -1,0 +1,173 @@
+"""Starts a Django project under a real server, on a fresh database, for as long as a block lasts.
+
+Used by the conformance runner and by the tests with real clients.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+HERE = Path(__file__).resolve().parent
+CHECKOUT = HERE.parent.parent
+HOST = "127.0.0.1"
+READY_SECONDS = 30
+STOP_SECONDS = 5
+COMMAND_SECONDS = 120
+
+UVICORN = ["uvicorn", "--log-level", "warning", "--host", HOST, "--port", "{port}"]
+DOORS: dict[str, list[str]] = {
+    "mount": [*UVICORN, "fixture.asgi:application"],
+    "asgi-view": [*UVICORN, "fixture.asgi:django_application"],
+    "daphne": ["daphne", "-v", "0", "-b", HOST, "-p", "{port}", "fixture.asgi:application"],
+    # The suite keeps connections open while it sends more requests: one thread would deadlock.
+    "wsgi": [
+        *["gunicorn", "--bind", HOST + ":{port}", "--worker-class", "gthread"],
+        *["--threads", "16", "--log-level", "warning", "fixture.wsgi:application"],
+    ],
+}
+"""How each way into the package is served: the arguments after `python -m`."""
+
+
+class ServerError(Exception):
+    """The server did not start, or ended by itself; the message carries its log."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningServer:
+    """A server process that answers on `port`."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    log: Path
+
+    @property
+    def url(self) -> str:
+        """The address of its MCP endpoint."""
+        return f"http://{HOST}:{self.port}/mcp"
+
+    def check_alive(self) -> None:
+        """Raise, with the log, if the process has ended."""
+        if self.process.poll() is not None:
+            raise ServerError(f"The server has ended:\n{self.log.read_text(errors='replace')}")
+
+
+@contextmanager
+def running_server(
+    door: str, *, settings: str = "fixture.settings", path: Path = HERE
+) -> Iterator[RunningServer]:
+    """Serve the project of `settings`, found at `path`, through `door`.
+
+    The database is a new one beside that of DATABASE_URL, by default a temporary SQLite file.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="django-mcp-") as directory,
+        fresh_database(_environment(settings, path, Path(directory))) as environment,
+        _started(door, environment, log=Path(directory, "server.log")) as server,
+    ):
+        wait_until_ready(server)
+        yield server
+
+
+def _environment(settings: str, path: Path, directory: Path) -> dict[str, str]:
+    url = os.environ.get("DATABASE_URL") or f"sqlite:///{directory / 'db.sqlite3'}"
+    return os.environ | {
+        "DJANGO_SETTINGS_MODULE": settings,
+        "DATABASE_URL": _renamed(url),
+        "PYTHONPATH": os.pathsep.join(map(str, [CHECKOUT, HERE, path])),
+    }
+
+
+def _renamed(database_url: str) -> str:
+    # A database of its own for every run, also where several run on one database server.
+    address, mark, query = database_url.partition("?")
+    name = f"django_mcp_{uuid4().hex[:12]}"
+    if address.startswith("sqlite:"):
+        return f"{address}.{name}{mark}{query}"
+    return f"{address.rpartition('/')[0]}/{name}{mark}{query}"
+
+
+@contextmanager
+def fresh_database(environment: dict[str, str]) -> Iterator[dict[str, str]]:
+    """Create and migrate the environment's database; remove it afterwards."""
+    _run_database_command("create", environment)
+    try:
+        yield environment
+    finally:
+        _run_database_command("destroy", environment)
+
+
+def wait_until_ready(server: RunningServer) -> None:
+    """Poll until the endpoint answers anything at all."""
+    deadline = time.monotonic() + READY_SECONDS
+    while not _answers(server.port):
+        server.check_alive()
+        if time.monotonic() > deadline:
+            raise ServerError(f"No answer in {READY_SECONDS} s:\n{server.log.read_text()}")
+        time.sleep(0.05)
+
+
+def _answers(port: int) -> bool:
+    connection = http.client.HTTPConnection(HOST, port, timeout=READY_SECONDS)
+    try:
+        connection.request("OPTIONS", "/mcp")
+        connection.getresponse()
+    except OSError:
+        return False
+    finally:
+        connection.close()
+    return True
+
+
+def free_port() -> int:
+    """A port that nobody uses at the moment."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def _started(door: str, environment: dict[str, str], *, log: Path) -> Iterator[RunningServer]:
+    port = free_port()
+    command = [sys.executable, "-m", *(word.format(port=port) for word in DOORS[door])]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, cwd=HERE, env=environment, stdout=output, stderr=subprocess.STDOUT
+        )
+    try:
+        yield RunningServer(process, port, log)
+    finally:
+        _stop(process)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(STOP_SECONDS)
+
+
+def _run_database_command(command: str, environment: dict[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "fixture.database", command],
+        cwd=HERE,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_SECONDS,
+        check=False,
+    )
+    if done.returncode:
+        raise ServerError(f"The database could not be prepared ({command}):\n{done.stderr}")
