@@ -30,7 +30,7 @@ class Session(models.Model):
         ENDED = "ended", _("ended")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    key_digest = models.CharField(_("digest of the id"), max_length=64, unique=True)
+    key_digest = models.CharField(_("digest of the id"), max_length=64)
     server = models.CharField(_("server"), max_length=128)
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -39,8 +39,9 @@ class Session(models.Model):
         blank=True,
         on_delete=models.CASCADE,
         related_name="+",
+        db_index=False,  # mcp_session_owner begins with it
     )
-    client_id = models.CharField(_("client"), max_length=255, blank=True)
+    client_id = models.CharField(_("client id"), max_length=255, blank=True)
     revision = models.CharField(_("protocol revision"), max_length=10)
     client_name = models.CharField(_("client name"), max_length=255, blank=True)
     client_info = models.JSONField(_("client info"), default=dict)
@@ -56,6 +57,8 @@ class Session(models.Model):
     class Meta:
         verbose_name = _("session")
         verbose_name_plural = _("sessions")
+        # Not unique=True, which on PostgreSQL costs a second index for LIKE.
+        constraints = (models.UniqueConstraint(fields=["key_digest"], name="mcp_session_key"),)
         indexes = (
             models.Index(fields=["state", "last_active"], name="mcp_session_idle"),
             models.Index(fields=["user", "client_id", "state"], name="mcp_session_owner"),
@@ -95,6 +98,7 @@ class PendingRequest(models.Model):
         blank=True,
         on_delete=models.CASCADE,
         related_name="pending_requests",
+        db_index=False,  # mcp_pending_session begins with it
     )
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -104,7 +108,7 @@ class PendingRequest(models.Model):
         on_delete=models.CASCADE,
         related_name="+",
     )
-    client_id = models.CharField(_("client"), max_length=255, blank=True)
+    client_id = models.CharField(_("client id"), max_length=255, blank=True)
     server = models.CharField(_("server"), max_length=128)
     direction = models.CharField(
         _("direction"), max_length=4, choices=Direction.choices, default=Direction.FROM_CLIENT

@@ -34,10 +34,12 @@ def live_sessions() -> QuerySet[Session]:
 
     One that is busy never expires, whatever its age.
     """
-    settings = get_settings()
-    idle_since = DatabaseNow() - timedelta(seconds=settings.session_idle_seconds)
-    fresh = Q(last_active__gt=idle_since, expires__gt=DatabaseNow())
-    return Session.objects.using(alias()).filter(fresh | _busy(), state__in=LIVE)
+    return _unended().filter(_fresh() | _busy())
+
+
+def expired_sessions() -> QuerySet[Session]:
+    """Return the sessions that nobody has ended and nobody can use any more."""
+    return _unended().filter(~(_fresh() | _busy()))
 
 
 def end_sessions(sessions: QuerySet[Session]) -> int:
@@ -141,6 +143,15 @@ def _evict(sessions: QuerySet[Session], cap: int) -> None:
     ended = end_sessions(Session.objects.using(alias()).filter(~_busy(), pk__in=chosen))
     if not ended:
         raise Unavailable("Too many sessions are busy; try again later", retry_after=30)
+
+
+def _unended() -> QuerySet[Session]:
+    return Session.objects.using(alias()).filter(state__in=LIVE)
+
+
+def _fresh() -> Q:
+    idle = timedelta(seconds=get_settings().session_idle_seconds)
+    return Q(last_active__gt=DatabaseNow() - idle, expires__gt=DatabaseNow())
 
 
 def _busy() -> Exists:

@@ -1,0 +1,8 @@
+"""Sessions and pending requests in the admin: to look at, and to end.
+
+Every page costs the same whether there are ten rows or a million.
+"""
+
+from __future__ import annotations
+
+from . import requests, sessions  # noqa: F401 - they register themselves

@@ -1,0 +1,205 @@
+"""Sessions: look at them, and end them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.admin.utils import quote, unquote
+from django.contrib.auth import get_permission_codename
+from django.core.exceptions import PermissionDenied
+from django.db.models import Exists, OuterRef, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.shortcuts import redirect
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from ..models import Session
+from ..store.database import alias
+from ..store.sessions import LIVE, end_sessions, live_sessions
+from .changelist import LISTED
+from .display import Tone, badge, pretty, principal, relative, short_id, two_lines
+from .filters import ActiveFilter, RevisionFilter, ServerFilter, StateFilter
+from .readonly import ReadOnlyAdmin
+from .requests import PendingRequestInline
+
+TONES = {
+    Session.State.OPENED: Tone.NEW,
+    Session.State.READY: Tone.GOOD,
+    Session.State.ENDED: Tone.OFF,
+}
+UNREAD = ("key_digest", "client_info", "client_capabilities")
+"""What no list reads. The page of one session fetches what the client said."""
+
+
+@admin.register(Session)
+class SessionAdmin(ReadOnlyAdmin):
+    """Shows sessions and ends them."""
+
+    list_display = (
+        "public_id",
+        "badge",
+        "belongs_to",
+        "client",
+        "request_count",
+        "activity",
+    )
+    list_select_related = ("user",)
+    list_filter = (StateFilter, ActiveFilter, RevisionFilter, ServerFilter)
+    newest_by = "last_active"
+    ordering = ("-last_active",)
+    sortable_by = ("activity",)
+    search_fields = ("id", "user", "client_name")
+    search_help_text = _(
+        "Session id, user name, or the beginning of a client's name (among the 10,000 sessions "
+        "that were active last)."
+    )
+    name_field = "client_name"
+    actions = ("end_selected",)
+    inlines = (PendingRequestInline,)
+    fieldsets = (
+        (None, {"fields": (("badge", "id"), ("server", "revision", "log_level"))}),
+        (_("Principal"), {"fields": (("user", "client_id"),)}),
+        (_("Client"), {"fields": ("client_name", ("about", "capabilities"))}),
+        (_("Activity"), {"fields": ("request_count", ("age", "used"), ("expiry", "ending"))}),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Session]:
+        """Leave the digest and what is wide where they are; let each row say whether it lives."""
+        living = live_sessions().filter(pk=OuterRef("pk"))
+        sessions: QuerySet[Session] = super().get_queryset(request)
+        return sessions.annotate(is_live=Exists(living)).defer(*UNREAD)
+
+    # Columns
+
+    @admin.display(description=_("session, server"))
+    def public_id(self, session: Session) -> SafeString:
+        """Show the beginning of the public key, and where the session is."""
+        return two_lines(short_id(session.pk), session.server)
+
+    @admin.display(description=_("state"))
+    def badge(self, session: Any) -> SafeString:
+        """Show the state; the row of an expired session does not know yet."""
+        state = Session.State(session.state)
+        if state in LIVE and not session.is_live:
+            return badge(_("expired"), Tone.WARNING)
+        return badge(state.label, TONES[state])
+
+    @admin.display(description=_("principal"))
+    def belongs_to(self, session: Session) -> SafeString:
+        """Show whose it is."""
+        return principal(session)
+
+    @admin.display(description=_("client, revision"))
+    def client(self, session: Session) -> SafeString:
+        """Show which client it is and what it speaks."""
+        return two_lines(session.client_name or _("unnamed"), session.revision)
+
+    @admin.display(description=_("last active"), ordering="last_active")
+    def activity(self, session: Any) -> SafeString:
+        """Show when its client was heard last, and since when it exists."""
+        opened = format_html(gettext("opened {}"), self.age(session))
+        return two_lines(self.used(session), opened)
+
+    # What only the page of a session has
+
+    @admin.display(description=_("opened"))
+    def age(self, session: Any) -> SafeString:
+        """Show since when it exists."""
+        return relative(session.created, now=session.now)
+
+    @admin.display(description=_("last active"))
+    def used(self, session: Any) -> SafeString:
+        """Show when its client was heard last."""
+        return relative(session.last_active, now=session.now)
+
+    @admin.display(description=_("expires"))
+    def expiry(self, session: Any) -> SafeString:
+        """Show when it ends at the latest."""
+        return relative(session.expires, now=session.now)
+
+    @admin.display(description=_("ended"))
+    def ending(self, session: Any) -> SafeString:
+        """Show when it was ended."""
+        return relative(session.ended, now=session.now)
+
+    @admin.display(description=_("client info"))
+    def about(self, session: Session) -> SafeString:
+        """Show what the client says about itself."""
+        return pretty(session.client_info)
+
+    @admin.display(description=_("client capabilities"))
+    def capabilities(self, session: Session) -> SafeString:
+        """Show what the client can do."""
+        return pretty(session.client_capabilities)
+
+    # Ending
+
+    def has_end_permission(self, request: HttpRequest) -> bool:
+        """Let those end sessions who may change them; nobody can change them otherwise."""
+        codename = get_permission_codename("change", self.opts)
+        return request.user.has_perm(f"{self.opts.app_label}.{codename}")
+
+    @admin.action(description=_("End selected sessions"), permissions=["end"])
+    def end_selected(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:
+        """End those that can be seen on the pages of the list, and no more."""
+        self._end(request, list(queryset.values_list("pk", flat=True)[:LISTED]))
+
+    def get_urls(self) -> list[URLPattern]:
+        """Add the address of the button."""
+        view = self.admin_site.admin_view(self.end_view)
+        return [
+            path("<path:object_id>/end/", view, name="django_mcp_session_end"),
+            *super().get_urls(),
+        ]
+
+    def end_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """End one session: the button on its page."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        if not self.has_end_permission(request):
+            raise PermissionDenied
+        session = self.get_object(request, unquote(object_id))
+        if session is None:
+            raise Http404
+        self._end(request, [session.pk])
+        return redirect(self._url("change", session.pk))
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Offer the button to those who may press it."""
+        context = {
+            "end_url": self._url("end", object_id) if self.has_end_permission(request) else None,
+            "live_states": LIVE,
+            **(extra_context or {}),
+        }
+        return super().change_view(request, object_id, form_url, context)
+
+    def _end(self, request: HttpRequest, keys: list[Any]) -> None:
+        chosen = Session.objects.using(alias()).filter(pk__in=keys)
+        noted = list(chosen.filter(state__in=LIVE).only("client_name"))
+        count = end_sessions(chosen)
+        LogEntry.objects.log_actions(_operator(request).pk, noted, CHANGE, "Ended.")
+        if not count:
+            messages.warning(request, _("No session was ended: there was none left to end."))
+            return
+        sentence = ngettext("%d session was ended.", "%d sessions were ended.", count)
+        messages.success(request, sentence % count)
+
+    def _url(self, page: str, key: Any) -> str:
+        name = f"admin:django_mcp_session_{page}"
+        return reverse(name, args=[quote(key)], current_app=self.admin_site.name)
+
+
+def _operator(request: HttpRequest) -> Any:
+    """Return the member of staff, of whatever user model; the admin lets nobody else in."""
+    return request.user
