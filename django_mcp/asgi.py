@@ -8,15 +8,16 @@ authentication. A system check names the middleware that is passed by.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
 from django.core.handlers.asgi import get_script_prefix
-from django.urls import Resolver404, URLResolver, get_resolver
+from django.urls import Resolver404, URLResolver, get_resolver, set_script_prefix
 from django.urls.resolvers import LocalePrefixPattern
 
+from .routing import find_endpoints
 from .transport.endpoint import respond
 from .transport.http import Endpoint, Reply
 from .transport.mounted import MountedRequest
@@ -37,6 +38,7 @@ def mount(application: Callable[..., Awaitable[None]]) -> Application:
         if endpoint is None:
             await application(scope, receive, send)
             return
+        set_script_prefix(get_script_prefix(scope))
         reply = await respond(MountedRequest(scope, receive), endpoint, OnLanes())
         await _send(reply, send)
 
@@ -60,7 +62,8 @@ def find_endpoint(path_info: str) -> Endpoint | None:
 # Both caches are keyed by the resolver itself, which clear_url_caches() replaces.
 @lru_cache(maxsize=8)
 def _chains(resolver: URLResolver) -> tuple[tuple[Any, ...], ...]:
-    return tuple(_walk(resolver, ()))
+    found = (chain for chain, _ in find_endpoints(resolver))
+    return tuple(chain for chain in found if not any(_has_language(each) for each in chain))
 
 
 @lru_cache(maxsize=256)
@@ -73,15 +76,8 @@ def _resolve(resolver: URLResolver, path_info: str) -> Endpoint | None:
     return endpoint if view is match.func else None
 
 
-def _walk(resolver: URLResolver, above: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    chain = (*above, resolver.pattern)
-    if isinstance(resolver.pattern, LocalePrefixPattern):
-        return
-    for entry in resolver.url_patterns:
-        if isinstance(entry, URLResolver):
-            yield from _walk(entry, chain)
-        elif hasattr(entry.callback, "mcp_endpoint"):
-            yield (*chain, entry.pattern)
+def _has_language(pattern: Any) -> bool:
+    return isinstance(pattern, LocalePrefixPattern)
 
 
 def _matches(chain: tuple[Any, ...], path: str) -> bool:
@@ -107,6 +103,7 @@ async def _send(reply: Reply, send: Send) -> None:
         (name.lower().encode("latin-1"), value.encode("latin-1"))
         for name, value in reply.headers.items()
     ]
-    headers.append((b"content-length", b"%d" % len(reply.body)))
+    if reply.status != 204:
+        headers.append((b"content-length", b"%d" % len(reply.body)))
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": reply.body})

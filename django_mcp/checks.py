@@ -6,13 +6,16 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from django.conf import settings as django_settings
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, Error, Tags, register
 from django.core.checks import Warning as CheckWarning
 from django.core.exceptions import ImproperlyConfigured
+from django.urls import get_resolver
 from django.utils.module_loading import import_string
 
 from .conf import Settings, get_settings
 from .default import mcp
+from .routing import find_endpoints
+from .server.registry import MCPServer
 
 AUTH_HINT: Final = (
     "Choose who may use them: "
@@ -60,10 +63,23 @@ def check_settings(**kwargs: Any) -> list[CheckMessage]:
     return [*_check_auth(settings), *_check_database(settings)]
 
 
-@register
+@register(Tags.urls)
 def check_servers(**kwargs: Any) -> list[CheckMessage]:
-    """Check what is registered with the default server."""
-    return [Error(f"{problem}.", id="django_mcp.E005") for problem in mcp.check()]
+    """Check the servers that the URLconf gives a place, and what is registered with them."""
+    if not getattr(django_settings, "ROOT_URLCONF", None):
+        return []
+    endpoints = [endpoint for _, endpoint in find_endpoints(get_resolver())]
+    servers = list(dict.fromkeys([mcp, *(endpoint.server for endpoint in endpoints)]))
+    auths = [*(each.auth for each in servers), *(each.auth for each in endpoints)]
+    return [
+        *_check_names(servers),
+        *(
+            Error(f"{problem}.", id="django_mcp.E005")
+            for each in servers
+            for problem in each.check()
+        ),
+        *(message for auth in dict.fromkeys(auths) for message in _check_import(auth, "auth=")),
+    ]
 
 
 @register
@@ -85,12 +101,23 @@ def _check_auth(settings: Settings) -> Iterator[CheckMessage]:
     if settings.auth is None:
         message = 'DJANGO_MCP["AUTH"] is not set, so endpoints refuse everybody.'
         yield Error(message, hint=AUTH_HINT, id="django_mcp.E001")
-    elif isinstance(settings.auth, str):
+    yield from _check_import(settings.auth, 'DJANGO_MCP["AUTH"]')
+
+
+def _check_import(auth: Any, where: str) -> Iterator[CheckMessage]:
+    if isinstance(auth, str):
         try:
-            import_string(settings.auth)
+            import_string(auth)
         except ImportError as error:
-            message = f'DJANGO_MCP["AUTH"] cannot be imported: {error}'
+            message = f"{where} cannot be imported: {error}"
             yield Error(message, hint=AUTH_HINT, id="django_mcp.E003")
+
+
+def _check_names(servers: list[MCPServer]) -> Iterator[CheckMessage]:
+    names = [server.name for server in servers]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        message = f"Two servers are named {name!r}, so they share sessions and tokens."
+        yield Error(message, hint="Give each server a name of its own.", id="django_mcp.E006")
 
 
 def _check_database(settings: Settings) -> Iterator[CheckMessage]:

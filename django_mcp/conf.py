@@ -7,6 +7,7 @@ used. Every key is described in ``docs/reference/settings.md``.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -38,6 +39,7 @@ class Settings:
     lane_wait_seconds: int = 30
 
 
+_ORIGIN = re.compile(r"\*|null|[a-z][a-z0-9+.\-]*://[^/\s?#@]+", re.IGNORECASE)
 _POSITIVE = {
     "max_body_bytes",
     "page_size",
@@ -77,6 +79,8 @@ def read_settings(raw: Any) -> Settings:
         if key not in known:
             raise ImproperlyConfigured(_unknown(key, list(known)))
         _check(key, value, str(known[key].type))
+    for origin in raw.get("ALLOWED_ORIGINS", ()):
+        _check_origin(origin)
     return Settings(**{key.lower(): value for key, value in raw.items()})
 
 
@@ -98,3 +102,12 @@ def _check(key: str, value: Any, declared: str) -> None:
         )
     if isinstance(value, int) and value < (1 if key.lower() in _POSITIVE else 0):
         raise ImproperlyConfigured(f"DJANGO_MCP[{key!r}] must be positive, not {value}.")
+
+
+def _check_origin(origin: Any) -> None:
+    if not isinstance(origin, str) or not _ORIGIN.fullmatch(origin):
+        raise ImproperlyConfigured(
+            f"DJANGO_MCP['ALLOWED_ORIGINS']: {origin!r} is not an origin. Write scheme and host, "
+            'without a path or a slash at the end, as in "https://app.example.com"; "*" allows '
+            "every origin."
+        )

@@ -14,6 +14,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpResponse
 from django.test import RequestFactory
@@ -131,6 +132,7 @@ class MCPClient:
             capabilities=self.capabilities,
         )
         client.principal = Principal(user, client_id)
+        client.headers = dict(self.headers)
         return client
 
     def tool(self, tool: str, /, **arguments: Any) -> Answer:
@@ -202,7 +204,9 @@ class MCPClient:
         if self.revision.modern:
             params["_meta"] = {**self._meta(), **params.get("_meta", {})}
         elif self.session_id is None:
-            self.initialize().assert_ok()
+            opened = self.initialize()
+            if opened.error is not None:
+                return opened
         message = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params}
         return self.send(message)
 
@@ -223,6 +227,7 @@ class MCPClient:
             "/mcp",
             body,
             content_type="application/json",
+            secure=settings.SECURE_SSL_REDIRECT,
             headers={name.replace("_", "-"): value for name, value in given.items()},
         )
         view = MCPView.as_view(server=self.server, auth=self._auth or self._let_in)

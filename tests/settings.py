@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.databases import database_from_url
 
 BASE_DIR = Path(__file__).parent
-SECRET_KEY = "for tests only"  # noqa: S105
+SECRET_KEY = "for tests only"
 DEBUG = False
 ALLOWED_HOSTS = ["testserver", "localhost", "127.0.0.1", "[::1]"]
 USE_TZ = True

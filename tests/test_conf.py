@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 from django.core.checks import Error, run_checks
 from django.core.exceptions import ImproperlyConfigured
+from django.urls import include, path
 
-from django_mcp import MCPServer
+from django_mcp import MCPServer, endpoint
 from django_mcp.asgi import mount
 from django_mcp.checks import ACCOUNTED_FOR, check_mount, check_servers, check_settings
 from django_mcp.conf import get_settings, read_settings
 from django_mcp.default import mcp
+from tests.asgi import urlconf
 
 
 def ids(messages) -> list[str]:
@@ -97,6 +99,30 @@ def test_a_completion_of_nothing_is_an_error(monkeypatch):
     (error,) = check_servers()
     assert error.id == "django_mcp.E005"
     assert "'nam' for 'greet'" in error.msg
+
+
+def test_every_server_in_the_urlconf_is_checked(settings):
+    typo = MCPServer("typo", auth="django_mcp.auth.pubic")
+    settings.ROOT_URLCONF = urlconf(
+        endpoint("a", server=MCPServer("twice")),
+        path("nested/", include([endpoint("b", server=MCPServer("twice"))])),
+        endpoint("c", server=typo),
+        endpoint("d", server=typo, auth="django_mcp.auth.privat"),
+    )
+    messages = check_servers()
+    assert sorted(ids(messages)) == ["django_mcp.E003", "django_mcp.E003", "django_mcp.E006"]
+    assert "'twice'" in str(messages)
+
+
+@pytest.mark.parametrize("origin", ["https://a.example", "http://[::1]:8000", "*", "null"])
+def test_origins_are_scheme_and_host(origin):
+    assert read_settings({"ALLOWED_ORIGINS": [origin]}).allowed_origins == [origin]
+
+
+@pytest.mark.parametrize("origin", ["https://a.example/", "a.example", "https://", 3])
+def test_what_is_no_origin_is_refused(origin):
+    with pytest.raises(ImproperlyConfigured, match="is not an origin"):
+        read_settings({"ALLOWED_ORIGINS": [origin]})
 
 
 async def application(scope, receive, send) -> None:

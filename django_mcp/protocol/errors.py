@@ -13,7 +13,7 @@ from mcp_types import jsonrpc
 
 
 class ErrorCode(IntEnum):
-    """Every code this package emits."""
+    """The codes of the protocol that a server may emit."""
 
     PARSE_ERROR = jsonrpc.PARSE_ERROR
     INVALID_REQUEST = jsonrpc.INVALID_REQUEST

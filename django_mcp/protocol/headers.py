@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from typing import Any, Final, Protocol
 
 from .errors import ErrorCode, MCPError
@@ -24,6 +23,7 @@ PARAMETER_PREFIX: Final = "Mcp-Param-"
 NAME_SOURCES: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 _SENTINEL = re.compile(r"=\?base64\?(.*)\?=", re.DOTALL)
+_INTEGER = re.compile(r"[+-]?[0-9]{1,400}(?:\.0+)?")
 _VISIBLE = re.compile(r"[\x20-\x7e\t]*")
 
 
@@ -131,10 +131,7 @@ def _same(text: str, value: Any) -> bool:
     if isinstance(value, bool):
         return text == ("true" if value else "false")
     if isinstance(value, int):
-        try:
-            return Decimal(text) == value
-        except InvalidOperation:
-            return False
+        return bool(_INTEGER.fullmatch(text)) and int(text.partition(".")[0]) == value
     return bool(text == value)
 
 

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from . import headers
 from .errors import ErrorCode, MCPError, invalid_params
-from .messages import Batch, Invalid, Message, Request
+from .messages import Batch, Invalid, Message, Notification, Request
 from .versions import BY_NAME, LEGACY, MODERN, NEWEST_LEGACY, Era, Revision
 
 LOG_LEVELS: Final[tuple[str, ...]] = get_args(LoggingLevel)
@@ -44,11 +44,10 @@ def era_of(message: Message | Batch | Invalid, version_header: str | None) -> Er
     request's own metadata decides, then ``initialize``; the header decides only where the body
     says nothing.
     """
-    if isinstance(message, Request):
-        if PROTOCOL_VERSION_META_KEY in message.meta:
-            return Era.MODERN
-        if message.method == "initialize":
-            return Era.LEGACY
+    if isinstance(message, Request | Notification) and PROTOCOL_VERSION_META_KEY in message.meta:
+        return Era.MODERN
+    if isinstance(message, Request) and message.method == "initialize":
+        return Era.LEGACY
     return Era.MODERN if _is_modern_name(version_header) else Era.LEGACY
 
 

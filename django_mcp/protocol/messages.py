@@ -37,8 +37,7 @@ class Request:
     @property
     def meta(self) -> dict[str, Any]:
         """``params._meta``, or an empty mapping where there is none."""
-        meta = self.params.get("_meta")
-        return meta if isinstance(meta, dict) else {}
+        return _meta(self.params)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +46,11 @@ class Notification:
 
     method: str
     params: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """``params._meta``, or an empty mapping where there is none."""
+        return _meta(self.params)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +91,8 @@ def parse(body: bytes) -> Message | Batch | Invalid:
     return _message(value)
 
 
-def encode(message: dict[str, Any] | list[dict[str, Any]]) -> bytes:
-    """Write one message, or the answers of a batch, as a single line of JSON."""
+def encode(message: Any) -> bytes:
+    """Write a message as a single line of JSON."""
     return to_json(message)
 
 
@@ -100,6 +104,11 @@ def result_response(request_id: RequestId, result: dict[str, Any]) -> dict[str, 
 def error_response(request_id: RequestId | None, error: MCPError) -> dict[str, Any]:
     """Return the envelope of an error; ``None`` where no id could be read."""
     return {"jsonrpc": "2.0", "id": request_id, "error": error.as_object()}
+
+
+def _meta(params: dict[str, Any]) -> dict[str, Any]:
+    meta = params.get("_meta")
+    return meta if isinstance(meta, dict) else {}
 
 
 def _load(body: bytes) -> Any:

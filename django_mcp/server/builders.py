@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import enum
-import inspect
+import copy
+import json
 from collections.abc import Callable, Mapping, Sequence
-from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
 import mcp_types
-from mcp_types import Annotations, Icon, ToolAnnotations
-from pydantic import BaseModel
+from mcp_types import Annotations, CallToolResult, Icon, ToolAnnotations
+from pydantic import BaseModel, ValidationError
 
+from . import content
+from .completions import choices_of, completion_of
 from .errors import RegistrationError
+from .functions import bare, is_async, is_kind, name_of
 from .header_parameters import extract_headers
 from .primitives import Completion, Permission, Prompt, Resource, Tool
-from .results import Output, dump, output_of
-from .signature import Signature, is_async, is_context
+from .results import Output, dump, is_object, output_of
+from .signature import ArgumentError, Signature
 from .uri_template import URITemplate
 
 
@@ -40,37 +43,34 @@ def build_tool(
 ) -> Tool:
     """Return the tool that ``function`` makes; options as in :meth:`MCPServer.tool`."""
     signature = Signature(function)
-    if timeout is not None and not signature.is_async:
-        raise RegistrationError(
-            f"{signature.label}: timeout= needs an `async def` function, since a thread that runs "
-            "cannot be stopped. Bound the work inside the function instead."
-        )
+    _check_timeout(timeout, signature)
     output = None if output_schema is False else output_of(signature)
-    headers = extract_headers(signature.schema, signature.label)
+    schema = _input_schema(input_schema, signature)
+    headers = extract_headers(schema, signature.label)
     annotations = ToolAnnotations(
         read_only_hint=read_only,
         destructive_hint=destructive,
         idempotent_hint=idempotent,
         open_world_hint=open_world,
     )
-    described = mcp_types.Tool(
-        name=name or _name(function),
+    described = _described(
+        signature.label,
+        mcp_types.Tool,
+        name=name or name_of(function),
         title=title,
         description=_description(description, signature),
-        input_schema=input_schema or signature.schema,
+        input_schema=schema,
         output_schema=_output_schema(output_schema, output, signature),
-        annotations=annotations if annotations.model_fields_set and dump(annotations) else None,
+        annotations=annotations if dump(annotations) else None,
         icons=list(icons) or None,
         _meta=dict(meta) if meta else None,
     )
-    description_object = dump(described)
-    if input_schema is None:
-        # The very object, by which it is known that strictness may be added to it.
-        description_object["inputSchema"] = signature.schema
+    # The very object, by which it is known that strictness may be added to the signature's own.
+    described["inputSchema"] = schema
     return Tool(
-        key=described.name,
-        description=description_object,
-        permission=permission,
+        key=described["name"],
+        description=described,
+        permission=_checked(permission, signature),
         signature=signature,
         output=output,
         headers=headers,
@@ -98,25 +98,29 @@ def build_resource(
     """Return the resource that ``function`` makes; options as in :meth:`MCPServer.resource`."""
     signature, template = Signature(function), URITemplate(uri)
     _check_variables(signature, template)
+    if ttl < 0:
+        # 2026-07-28, server/utilities/caching, "Time-to-Live (TTL) Field".
+        raise RegistrationError(f"{signature.label}: ttl= must not be negative.")
     mime_type = mime_type or _mime_type(signature.return_type)
     common: dict[str, Any] = {
-        "name": name or _name(function),
+        "name": name or name_of(function),
         "title": title,
         "description": _description(description, signature),
         "mime_type": mime_type,
         "annotations": annotations,
         "icons": list(icons) or None,
-        "meta": dict(meta) if meta else None,
+        "_meta": dict(meta) if meta else None,
     }
-    described: BaseModel
     if template.variables:
-        described = mcp_types.ResourceTemplate(uri_template=uri, **common)
+        kind: type[BaseModel] = mcp_types.ResourceTemplate
+        common["uri_template"] = uri
     else:
-        described = mcp_types.Resource(uri=uri, size=size, **common)
+        kind = mcp_types.Resource
+        common |= {"uri": uri, "size": size}
     return Resource(
         key=uri,
-        description=dump(described),
-        permission=permission,
+        description=_described(signature.label, kind, **common),
+        permission=_checked(permission, signature),
         signature=signature,
         template=template,
         mime_type=mime_type,
@@ -147,45 +151,71 @@ def build_prompt(
         )
         for parameter in signature.names
     ]
-    described = mcp_types.Prompt(
-        name=name or _name(function),
+    described = _described(
+        signature.label,
+        mcp_types.Prompt,
+        name=name or name_of(function),
         title=title,
         description=_description(description, signature),
         arguments=arguments or None,
         icons=list(icons) or None,
         _meta=dict(meta) if meta else None,
     )
-    choices = {name: _choices(signature.annotation(name)) for name in signature.names}
+    choices = {name: choices_of(signature.annotation(name)) for name in signature.names}
     prompt = Prompt(
-        key=described.name,
-        description=dump(described),
-        permission=permission,
+        key=described["name"],
+        description=described,
+        permission=_checked(permission, signature),
         signature=signature,
     )
-    return prompt, {name: _completion_of(values) for name, values in choices.items() if values}
+    return prompt, {name: completion_of(values) for name, values in choices.items() if values}
 
 
-def build_completion(function: Callable[..., Any]) -> Completion:
-    """Return the completion that ``function`` makes."""
-    parameters = list(inspect.signature(function).parameters)
-    hints = get_type_hints(function)
-    context = next((name for name in parameters if is_context(hints.get(name))), None)
-    others = [name for name in parameters if name not in (context, "arguments")]
-    if others != ["value"]:
-        raise RegistrationError(
-            f"{_name(function)}: a completion takes `value: str` and, if it wants them, "
-            f"`arguments: dict[str, str]` and a Context; not {', '.join(others) or 'nothing'}."
-        )
-    return Completion(
-        function=function,
-        is_async=is_async(function),
-        context_parameter=context,
-        takes_arguments="arguments" in parameters,
+def _described(label: str, kind: type[BaseModel], **fields: Any) -> dict[str, Any]:
+    try:
+        described = dump(kind(**fields))
+        json.dumps(described, allow_nan=False)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise RegistrationError(f"{label}: {where}: {first['msg']}.") from error
+    except ValueError as error:
+        raise RegistrationError(f"{label}: its description is not JSON ({error}).") from error
+    return described
+
+
+def _checked(permission: Any, signature: Signature) -> Permission | None:
+    if permission is None or isinstance(permission, str):
+        return permission
+    if callable(permission) and not is_async(permission):
+        checked: Permission = permission
+        return checked
+    # An asynchronous function would let everybody in: a coroutine is true.
+    raise RegistrationError(
+        f"{signature.label}: permission= takes a Django permission ('app_label.codename') or a "
+        "synchronous function of the user."
     )
 
 
-def _name(function: Callable[..., Any]) -> str:
-    return str(getattr(function, "__name__", type(function).__name__))
+def _check_timeout(timeout: float | None, signature: Signature) -> None:
+    if timeout is None:
+        return
+    if not signature.is_async:
+        raise RegistrationError(
+            f"{signature.label}: timeout= needs an `async def` function, since a thread that runs "
+            "cannot be stopped. Bound the work inside the function instead."
+        )
+    if timeout <= 0:
+        raise RegistrationError(f"{signature.label}: timeout= is in seconds, and more than none.")
+
+
+def _input_schema(given: dict[str, Any] | None, signature: Signature) -> dict[str, Any]:
+    if given is None:
+        return signature.schema
+    if not is_object(given):
+        # 2025-11-25, server/tools, "Tool": arguments are an object.
+        raise RegistrationError(f'{signature.label}: input_schema= must have "type": "object".')
+    return copy.deepcopy(given)
 
 
 def _description(given: str | None, signature: Signature) -> str | None:
@@ -197,10 +227,10 @@ def _output_schema(
 ) -> dict[str, Any] | None:
     if not given:
         return output.schema if output else None
-    if output is None:
+    if output is None and signature.return_type is not CallToolResult:
         raise RegistrationError(
             f"{signature.label}: output_schema= needs a return annotation whose values are "
-            "structured, for example `-> dict[str, Any]`."
+            "structured, for example `-> dict[str, Any]`, or `-> CallToolResult`."
         )
     return given
 
@@ -220,7 +250,7 @@ def _listing(function: Callable[..., Any] | None) -> Signature | None:
     if function is None:
         return None
     signature = Signature(function)
-    if not set(signature.names) <= {"after"}:
+    if not set(signature.names) <= {"after"} or not _begins(signature):
         raise RegistrationError(
             f"{signature.label}: a function that lists resources takes a Context and "
             "`after: str | None`, the URI after which the page begins, or neither."
@@ -228,24 +258,28 @@ def _listing(function: Callable[..., Any] | None) -> Signature | None:
     return signature
 
 
-def _mime_type(annotation: Any) -> str:
-    if annotation in (str, Signature.empty):
-        return "text/plain"
-    return "application/octet-stream" if annotation is bytes else "application/json"
+def _begins(listing: Signature) -> bool:
+    # The first page begins after nothing.
+    try:
+        listing.bind(dict.fromkeys(listing.required))
+    except ArgumentError:
+        return False
+    return True
 
 
-def _choices(annotation: Any) -> tuple[str, ...]:
-    if get_origin(annotation) is Literal:
-        return tuple(str(value) for value in get_args(annotation))
+def _mime_type(annotation: Any) -> str | None:
+    """Return what every value of the type is, or ``None`` if only the value will tell."""
+    annotation = bare(annotation)
     if get_origin(annotation) in (Union, UnionType):
-        return tuple(choice for part in get_args(annotation) for choice in _choices(part))
-    if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
-        return tuple(str(member.value) for member in annotation)
-    return ()
+        kinds = {_mime_type(part) for part in get_args(annotation) if part is not NoneType}
+        return kinds.pop() if len(kinds) == 1 else None
+    if annotation in (Signature.empty, Any, object) or _is_contents(annotation):
+        return None
+    if isinstance(annotation, type) and issubclass(annotation, str):
+        return content.TEXT
+    return content.BINARY if annotation in content.BYTES else content.JSON
 
 
-def _completion_of(choices: tuple[str, ...]) -> Completion:
-    def complete(value: str) -> list[str]:
-        return [choice for choice in choices if choice.lower().startswith(value.lower())]
-
-    return build_completion(complete)
+def _is_contents(annotation: Any) -> bool:
+    kinds = (mcp_types.ReadResourceResult, mcp_types.ResourceContents)
+    return any(is_kind(part, kinds) for part in (annotation, *get_args(annotation)))

@@ -13,6 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 
+class CallTimedOut(Exception):
+    """A call took longer than it may; not to be confused with a time-out inside the function."""
+
+
 @dataclass(frozen=True, slots=True)
 class Caching:
     """How long a client may keep a result, and for whom (2026-07-28, server/utilities/caching)."""

@@ -6,7 +6,7 @@ import base64
 import mimetypes
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from mcp_types import (
     Annotations,
@@ -21,7 +21,15 @@ from mcp_types import (
 )
 
 ContentBlock = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
-BLOCKS = (TextContent, ImageContent, AudioContent, ResourceLink, EmbeddedResource)
+BLOCKS: Final = (TextContent, ImageContent, AudioContent, ResourceLink, EmbeddedResource)
+
+Binary = bytes | bytearray | memoryview
+BYTES: Final = (bytes, bytearray, memoryview)
+"""What counts as binary; some databases give a memoryview for a BinaryField."""
+
+TEXT: Final = "text/plain"
+BINARY: Final = "application/octet-stream"
+JSON: Final = "application/json"
 
 
 def text(value: str, *, annotations: Annotations | None = None) -> TextContent:
@@ -30,7 +38,7 @@ def text(value: str, *, annotations: Annotations | None = None) -> TextContent:
 
 
 def image(
-    data: bytes | str | PathLike[str],
+    data: Binary | str | PathLike[str],
     *,
     mime_type: str | None = None,
     annotations: Annotations | None = None,
@@ -39,18 +47,18 @@ def image(
 
     ``mime_type`` is required with bytes; a file's is guessed from its name.
     """
-    encoded, mime_type = _load(data, mime_type)
+    encoded, mime_type = _load(data, mime_type, "image")
     return ImageContent(data=encoded, mime_type=mime_type, annotations=annotations)
 
 
 def audio(
-    data: bytes | str | PathLike[str],
+    data: Binary | str | PathLike[str],
     *,
     mime_type: str | None = None,
     annotations: Annotations | None = None,
 ) -> AudioContent:
     """Return an audio block from bytes or the path of a file; see :func:`image`."""
-    encoded, mime_type = _load(data, mime_type)
+    encoded, mime_type = _load(data, mime_type, "audio")
     return AudioContent(data=encoded, mime_type=mime_type, annotations=annotations)
 
 
@@ -59,21 +67,19 @@ def resource_link(uri: str, *, name: str | None = None, **fields: Any) -> Resour
     return ResourceLink(uri=uri, name=name or uri, **fields)
 
 
-def embedded(uri: str, content: str | bytes, *, mime_type: str | None = None) -> EmbeddedResource:
+def embedded(uri: str, content: str | Binary, *, mime_type: str | None = None) -> EmbeddedResource:
     """Return a resource embedded whole: text from ``str``, a blob from ``bytes``."""
     return EmbeddedResource(resource=contents(uri, content, mime_type=mime_type))
 
 
 def contents(
-    uri: str, content: str | bytes, *, mime_type: str | None = None
+    uri: str, content: str | Binary, *, mime_type: str | None = None
 ) -> TextResourceContents | BlobResourceContents:
     """Return the contents of a resource: text from ``str``, a blob from ``bytes``."""
     if isinstance(content, str):
-        return TextResourceContents(uri=uri, text=content, mime_type=mime_type or "text/plain")
+        return TextResourceContents(uri=uri, text=content, mime_type=mime_type or TEXT)
     blob = base64.b64encode(content).decode("ascii")
-    return BlobResourceContents(
-        uri=uri, blob=blob, mime_type=mime_type or "application/octet-stream"
-    )
+    return BlobResourceContents(uri=uri, blob=blob, mime_type=mime_type or BINARY)
 
 
 def user(content: str | ContentBlock) -> PromptMessage:
@@ -90,11 +96,17 @@ def _block(content: str | ContentBlock) -> ContentBlock:
     return text(content) if isinstance(content, str) else content
 
 
-def _load(data: bytes | str | PathLike[str], mime_type: str | None) -> tuple[str, str]:
-    if not isinstance(data, bytes):
+def _load(data: Binary | str | PathLike[str], mime_type: str | None, kind: str) -> tuple[str, str]:
+    if not isinstance(data, BYTES):
         path = Path(data)
         mime_type = mime_type or mimetypes.guess_type(path.name)[0]
         data = path.read_bytes()
-    if mime_type is None:
-        raise ValueError('Say what the data is, for example mime_type="image/png"')
+    if mime_type is None or not mime_type.startswith(f"{kind}/"):
+        raise ValueError(
+            f"{mime_type or 'Data of no known type'} is no {kind}; say what it is, for example "
+            f'mime_type="{_EXAMPLES[kind]}"'
+        )
     return base64.b64encode(data).decode("ascii"), mime_type
+
+
+_EXAMPLES: Final = {"image": "image/png", "audio": "audio/wav"}

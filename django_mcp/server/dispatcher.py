@@ -51,12 +51,17 @@ async def _answer(exchange: Exchange, runner: Runner) -> Result:
     params = _read_params(method, exchange.request.params)
     outcome: Outcome
     if method.touches_database or exchange.server.guarded:
-        outcome = await runner.blocking(method.handler, exchange, params)
+        outcome = await runner.blocking(_with_database, method, exchange, params)
     else:
         outcome = method.handler(exchange, params)
     while isinstance(outcome, Call):
         outcome = await _make(outcome, runner)
     return outcome
+
+
+def _with_database(method: Method, exchange: Exchange, params: Any) -> Outcome:
+    with exchange.bridge.available():
+        return method.handler(exchange, params)
 
 
 async def _make(call: Call, runner: Runner) -> Outcome:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 _SECTION = re.compile(r"^(Args|Arguments|Parameters):\s*$", re.MULTILINE)
 _NEXT_SECTION = re.compile(r"^\S", re.MULTILINE)
-_ENTRY = re.compile(r"^(?P<indent>\s+)\*{0,2}(?P<name>\w+)\s*(?:\([^)]*\))?:\s*(?P<text>.*)$")
+_ENTRY = re.compile(r"^(?P<indent>\s+)\*{0,2}(?P<name>\w+)\s*(?:\(.*?\))?:\s*(?P<text>.*)$")
 
 
 @dataclass(frozen=True, slots=True)

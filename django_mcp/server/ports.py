@@ -75,6 +75,9 @@ class Bridge(Protocol):
         savepoint, so that what a failing function wrote is rolled back.
         """
 
+    def available(self) -> AbstractContextManager[None]:
+        """Return the context of code that needs the database: :class:`Unavailable` if it fails."""
+
     def jsonable(self, value: Any) -> Any:
         """Return a JSON form of a framework object, or raise ``TypeError`` with the cure."""
 

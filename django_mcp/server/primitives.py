@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .context import Context
 from .results import Output
 from .signature import Signature
 from .uri_template import URITemplate
@@ -52,7 +53,8 @@ class Resource(Primitive):
 
     signature: Signature
     template: URITemplate
-    mime_type: str
+    mime_type: str | None
+    """What the contents are; ``None`` if only the value tells."""
     ttl_ms: int = 0
     listing: Signature | None = None
     """A function that lists resources of the family."""
@@ -77,4 +79,5 @@ class Completion:
     function: Callable[..., Any]
     is_async: bool
     context_parameter: str | None
+    context_type: type[Context]
     takes_arguments: bool

@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol, TypeVar, overload
 from mcp_types import Annotations, Icon, Implementation
 
 from . import builders
+from .completions import build_completion
 from .errors import RegistrationError
 from .primitives import Completion, Permission, Prompt, Resource, Tool
 from .results import dump
@@ -115,11 +116,11 @@ class MCPServer:
         return self._prompts.get(name)
 
     def find_resources(self, uri: str) -> Iterable[tuple[Resource, dict[str, str]]]:
-        """Yield what serves ``uri`` with the values of its variables, plain URIs first."""
+        """Yield what serves ``uri`` with the values of its variables, the most particular first."""
         exact = self._resources.get(uri)
         if exact is not None and not exact.is_template:
             yield exact, {}
-        for resource in self.resources:
+        for resource in sorted(self.resources, key=lambda resource: resource.template.rank):
             values = resource.template.match(uri) if resource.is_template else None
             if values is not None:
                 yield resource, values
@@ -252,7 +253,7 @@ class MCPServer:
         """
 
         def register(function: F) -> F:
-            completion = builders.build_completion(function)
+            completion = build_completion(function)
             self._completions[(reference, argument)] = completion
             return function
 

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping
+import inspect
+import json
+from collections.abc import Callable, Generator, Iterator, Mapping
 from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Any, Never, NoReturn, Union, get_args, get_origin
 
 from mcp_types import CallToolResult, GetPromptResult, PromptMessage
 from pydantic import BaseModel, TypeAdapter, ValidationError
-from pydantic.errors import PydanticUserError
-from pydantic_core import to_json, to_jsonable_python
+from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from ..protocol.errors import ErrorCode, MCPError
 from . import content
 from .errors import RegistrationError
-from .signature import PlainJsonSchema, Signature
+from .functions import bare, is_kind
+from .signature import SCHEMA_ERRORS, PlainJsonSchema, Signature, reason
 
 Jsonable = Callable[[Any], Any]
 """Gives a framework object a JSON form, or raises ``TypeError`` with the cure."""
 
-_UNSTRUCTURED = (str, bytes, NoneType, *content.BLOCKS, CallToolResult, PromptMessage)
+_ANYTHING = (Signature.empty, Any, object, NoReturn, Never)
+_UNSTRUCTURED = (
+    str,
+    NoneType,
+    *content.BLOCKS,
+    CallToolResult,
+    GetPromptResult,
+    PromptMessage,
+)
 
 
 class Output:
@@ -28,32 +37,46 @@ class Output:
 
     def __init__(self, annotation: Any, label: str) -> None:
         try:
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", module="pydantic.json_schema")
-                self._adapter: TypeAdapter[Any] = TypeAdapter(annotation)
-                schema = self._adapter.json_schema(
-                    mode="serialization", schema_generator=PlainJsonSchema
-                )
-        except PydanticUserError as error:
+            self._adapter: TypeAdapter[Any] = TypeAdapter(annotation)
+            schema = self._adapter.json_schema(
+                mode="serialization", schema_generator=PlainJsonSchema
+            )
+        except SCHEMA_ERRORS as error:
             raise RegistrationError(
-                f"{label}: its return type has no JSON Schema ({error.message}). Return pydantic "
+                f"{label}: its return type has no JSON Schema ({reason(error)}). Return pydantic "
                 "models, dataclasses, TypedDicts, lists, dicts or plain values; annotate "
                 "`-> Any` for unstructured output."
             ) from error
         self.schema = _inline_root(schema)
 
-    def dump(self, value: Any) -> Any:
+    def dump(self, value: Any, fallback: Jsonable) -> Any:
         """Return ``value`` as JSON-able Python, checked against the annotation."""
+        value = self._adapter.validate_python(value, from_attributes=True)
+        try:
+            return self._dump(value, fallback)
+        except PydanticSerializationError:
+            # pydantic trusts instances, and with them defaults and `model_construct`. What does
+            # not look as annotated gets the validation that it has missed.
+            fields = self._adapter.dump_python(
+                value, by_alias=True, round_trip=True, warnings="none"
+            )
+            return self._dump(self._adapter.validate_python(fields), fallback)
+
+    def _dump(self, value: Any, fallback: Jsonable) -> Any:
         return self._adapter.dump_python(
-            self._adapter.validate_python(value, from_attributes=True), mode="json", by_alias=True
+            value, mode="json", by_alias=True, warnings="error", fallback=fallback
         )
 
 
 def output_of(signature: Signature) -> Output | None:
     """Return the structured output that a function's return annotation promises, if any."""
     annotation = signature.return_type
-    if annotation in (Signature.empty, Any, object) or _is_unstructured(annotation):
+    if _is_unstructured(annotation):
         return None
+    if bare(annotation) is bytes:
+        raise RegistrationError(f"{signature.label}: {_WRAP_BYTES}.")
+    if get_origin(bare(annotation)) in (Iterator, Generator):
+        annotation = list[get_args(bare(annotation))[0]]  # type: ignore[misc]
     return Output(annotation, signature.label)
 
 
@@ -69,53 +92,78 @@ def wrap_schema(schema: dict[str, Any]) -> dict[str, Any]:
     return wrapped | {key: schema[key] for key in ("$schema", "$defs") if key in schema}
 
 
+def settle(value: Any) -> Any:
+    """Return what a function returned, with a generator run to its end.
+
+    Here the function's own errors are still its own; later they would look like those of a value
+    that has no JSON form.
+    """
+    if inspect.iscoroutine(value):
+        value.close()
+        raise unserializable(
+            "the function returned a coroutine. A decorator hides that it is asynchronous; make "
+            "the wrapper `async def`"
+        )
+    return list(value) if isinstance(value, Iterator) else value
+
+
 def content_blocks(value: Any, jsonable: Jsonable) -> list[dict[str, Any]]:
     """Return what a function returned as content blocks: blocks and text as such, else JSON."""
     if value is None:
         return []
-    if isinstance(value, (str, *content.BLOCKS)):
+    if isinstance(value, content.BLOCKS):
         return [_block(value)]
     if isinstance(value, (list, tuple)) and any(isinstance(v, content.BLOCKS) for v in value):
         return [_block(item) for item in value]
-    return [{"type": "text", "text": json_text(value, jsonable)}]
+    return [{"type": "text", "text": as_text(value, jsonable)}]
 
 
-def json_text(value: Any, jsonable: Jsonable) -> str:
-    """Return ``value`` as JSON, or raise :class:`MCPError` that says what to return instead."""
-    if isinstance(value, bytes):
-        raise unserializable(
-            "bytes have no JSON form; wrap them, for example "
-            'django_mcp.content.image(data, mime_type="image/png")'
-        )
+def as_text(value: Any, jsonable: Jsonable) -> str:
+    """Return ``value`` as text: strings, lazy ones and dates too, as such; the rest as JSON."""
+    if isinstance(value, str):
+        return value
+    plain = _plain(value, jsonable)
+    return plain if isinstance(plain, str) else json_text(plain)
+
+
+def json_text(plain: Any) -> str:
+    """Return plain values as JSON, or raise :class:`MCPError` where JSON has no word for one."""
     try:
-        return to_json(to_jsonable_python(value, fallback=jsonable, by_alias=True)).decode()
-    except (TypeError, ValueError) as error:
+        text = to_json(plain).decode()
+        if "NaN" in text or "Infinity" in text:
+            # Perhaps only inside of a string, which is slow to tell.
+            json.dumps(plain, allow_nan=False)
+    except PydanticSerializationError as error:
         raise unserializable(str(error)) from error
+    except ValueError as error:
+        raise unserializable("NaN and infinity are not JSON; return None instead") from error
+    return text
 
 
-def unserializable(reason: str) -> MCPError:
+def unserializable(problem: str) -> MCPError:
     """Return the error for a value that cannot be sent. The reason is the developer's to read."""
-    return MCPError(ErrorCode.INTERNAL_ERROR, f"The result could not be serialized: {reason}")
+    return MCPError(ErrorCode.INTERNAL_ERROR, f"The result could not be serialized: {problem}")
 
 
 def structured(output: Output, value: Any, jsonable: Jsonable) -> Any:
     """Return ``value`` as the structured content that ``output`` promises."""
     try:
-        return output.dump(value)
+        return output.dump(value, _fallback(jsonable))
     except ValidationError as error:
-        to_jsonable_python(value, fallback=_refusal(jsonable))
+        _plain(value, jsonable)
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the value"
         raise unserializable(
             f"it does not match the return annotation ({where}: {first['msg']})"
         ) from error
+    except ValueError as error:
+        raise _unserializable(error) from error
 
 
-def prompt_messages(value: Any) -> list[dict[str, Any]]:
+def prompt_messages(value: Any, jsonable: Jsonable) -> list[dict[str, Any]]:
     """Return what a prompt function returned as messages; plain text speaks for the user."""
     values = value if isinstance(value, (list, tuple)) else [value]
-    messages = [v if isinstance(v, PromptMessage) else content.user(v) for v in values]
-    return [dump(message) for message in messages]
+    return [dump(_message(value, jsonable)) for value in values]
 
 
 def dump(model: BaseModel) -> dict[str, Any]:
@@ -123,15 +171,52 @@ def dump(model: BaseModel) -> dict[str, Any]:
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-def _refusal(jsonable: Jsonable) -> Jsonable:
+def _plain(value: Any, jsonable: Jsonable) -> Any:
+    if isinstance(value, content.BYTES):
+        raise unserializable(_WRAP_BYTES)
+    try:
+        return to_jsonable_python(
+            value, fallback=_fallback(jsonable), by_alias=True, inf_nan_mode="null"
+        )
+    except ValueError as error:
+        raise _unserializable(error) from error
+
+
+def _unserializable(error: ValueError) -> Exception:
+    # Only what pydantic itself says; the text of an exception out of a property or a serializer
+    # belongs in the log.
+    if isinstance(error, UnicodeDecodeError):
+        return unserializable(_WRAP_BYTES)
+    text = str(error)
+    said = isinstance(error, PydanticSerializationError) and error.__cause__ is None
+    if said or text.startswith(("Circular reference", "Maximum serialization depth")):
+        return unserializable(text)
+    return error
+
+
+def _fallback(jsonable: Jsonable) -> Jsonable:
     # Gives framework objects the chance to say what to return instead of them.
-    def refuse(value: Any) -> Any:
+    def convert(value: Any) -> Any:
         try:
             return jsonable(value)
         except TypeError as error:
             raise unserializable(str(error)) from error
 
-    return refuse
+    return convert
+
+
+def _message(value: Any, jsonable: Jsonable) -> PromptMessage:
+    if isinstance(value, PromptMessage):
+        return value
+    if isinstance(value, (str, *content.BLOCKS)):
+        return content.user(value)
+    text = _plain(value, jsonable)
+    if not isinstance(text, str):
+        raise unserializable(
+            f"{type(value).__name__} is no message. Return text, content blocks or what "
+            "django_mcp.content.user() and assistant() make of them"
+        )
+    return content.user(text)
 
 
 def _block(item: Any) -> dict[str, Any]:
@@ -143,26 +228,16 @@ def _block(item: Any) -> dict[str, Any]:
 
 
 def _is_unstructured(annotation: Any) -> bool:
-    origin = get_origin(annotation)
-    if origin is Annotated:
-        return _is_unstructured(get_args(annotation)[0])
-    if origin in (Union, UnionType):
-        return any(
-            _is_unstructured(argument)
-            for argument in get_args(annotation)
-            if argument is not NoneType
-        )
-    if origin in (list, tuple):
-        return any(_is_block(argument) for argument in get_args(annotation))
-    if not isinstance(annotation, type):
-        return False
-    return issubclass(annotation, (*_UNSTRUCTURED, GetPromptResult)) and not _is_enum(annotation)
-
-
-def _is_block(annotation: Any) -> bool:
-    if get_origin(annotation) in (Union, UnionType, Annotated):
-        return any(_is_block(argument) for argument in get_args(annotation))
-    return isinstance(annotation, type) and issubclass(annotation, content.BLOCKS)
+    annotation = bare(annotation)
+    if annotation in _ANYTHING:
+        return True
+    if get_origin(annotation) in (Union, UnionType):
+        # Text is also a JSON value, beside others; a content block is nothing else.
+        others = [each for each in get_args(annotation) if bare(each) not in (NoneType, str)]
+        return not others or any(_is_unstructured(x) or bare(x) is bytes for x in others)
+    if get_origin(annotation) is not None:
+        return any(is_kind(argument, content.BLOCKS) for argument in get_args(annotation))
+    return is_kind(annotation, _UNSTRUCTURED) and not _is_enum(annotation)
 
 
 def _is_enum(annotation: type) -> bool:
@@ -176,3 +251,9 @@ def _inline_root(schema: dict[str, Any]) -> dict[str, Any]:
         return schema
     target = schema["$defs"][reference.rsplit("/", 1)[-1]]
     return {**target, "$defs": schema["$defs"]}
+
+
+_WRAP_BYTES = (
+    "bytes have no JSON form; wrap them, for example "
+    'django_mcp.content.image(data, mime_type="image/png")'
+)

@@ -6,22 +6,51 @@ the cure in the message.
 
 from __future__ import annotations
 
+import enum
 import inspect
 import json
-import types
-import typing
-import warnings
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
-from pydantic.errors import PydanticUserError
+from pydantic.errors import (
+    PydanticErrorMixin,
+    PydanticInvalidForJsonSchema,
+    PydanticUndefinedAnnotation,
+    PydanticUserError,
+)
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import PydanticSerializationError, SchemaError, from_json, to_json
 
 from .context import Context
 from .docstrings import Docstring, parse_docstring
 from .errors import RegistrationError
+from .functions import (
+    bare,
+    check,
+    context_type,
+    documentation_of,
+    hints_of,
+    is_async,
+    label_of,
+    parameters_of,
+)
+
+if TYPE_CHECKING:
+    from .exchange import Exchange
+
+MAX_PROBLEMS: Final = 10
+"""How many of the problems with a call's arguments are told at once."""
+
+SCHEMA_ERRORS: Final = (
+    PydanticUserError,
+    PydanticUndefinedAnnotation,
+    SchemaError,
+    TypeError,
+    ValueError,
+)
+"""What pydantic raises for types that it cannot express, or constraints that make no sense."""
 
 
 class ArgumentError(ValueError):
@@ -31,9 +60,41 @@ class ArgumentError(ValueError):
 class PlainJsonSchema(GenerateJsonSchema):
     """JSON Schema 2020-12 without the titles that merely repeat names."""
 
+    # A default without a JSON form is left out of the schema; that is all it means.
+    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}
+
     def field_title_should_be_set(self, schema: Any) -> bool:
         """Leave titles to those who wrote one."""
         return False
+
+    def encode_default(self, dft: Any) -> Any:
+        """Encode a default, unless JSON has no word for it (infinity, for example)."""
+        encoded = super().encode_default(dft)
+        try:
+            json.dumps(encoded, allow_nan=False)
+        except ValueError as error:
+            raise PydanticSerializationError(str(error)) from error
+        return encoded
+
+    def default_schema(self, schema: Any) -> dict[str, Any]:
+        """Give the members of a set one order, the same in every process."""
+        described = super().default_schema(schema)
+        if described.get("uniqueItems") and isinstance(described.get("default"), list):
+            described["default"] = sorted(described["default"], key=to_json)
+        return described
+
+    def literal_schema(self, schema: Any) -> dict[str, Any]:
+        """Refuse what pydantic describes by its value and then does not accept by it."""
+        members = [each for each in schema["expected"] if isinstance(each, enum.Enum)]
+        if self.mode == "validation" and not all(isinstance(each, (str, int)) for each in members):
+            raise PydanticInvalidForJsonSchema("Literal takes members of str or int Enums alone")
+        return super().literal_schema(schema)
+
+    def generator_schema(self, schema: Any) -> dict[str, Any]:
+        """Refuse what would be validated only while the function reads it."""
+        if self.mode == "validation":
+            raise PydanticInvalidForJsonSchema("Iterable is checked too late; use list instead")
+        return super().generator_schema(schema)
 
 
 class Signature:
@@ -42,15 +103,18 @@ class Signature:
     empty = inspect.Signature.empty
 
     def __init__(self, function: Callable[..., Any]) -> None:
+        check(function)
         self.function = function
-        self.label = getattr(function, "__qualname__", repr(function))
-        self.docstring: Docstring = parse_docstring(inspect.getdoc(function) or "")
+        self.label = label_of(function)
+        self.docstring: Docstring = parse_docstring(documentation_of(function))
         self.is_async = is_async(function)
         self.context_parameter: str | None = None
-        self._hints = self._resolve_hints()
+        self._context_type = Context
+        parameters = parameters_of(function)
+        self._hints = hints_of(function)
         self.return_type: Any = self._hints.get("return", self.empty)
         self._fields: dict[str, str] = {}
-        self._model = self._build_model()
+        self._model = self._build_model(parameters)
         self.names: tuple[str, ...] = tuple(self._fields.values())
         self.schema: dict[str, Any] = self._build_schema()
 
@@ -60,166 +124,183 @@ class Signature:
         return tuple(self.schema.get("required", ()))
 
     def bind(
-        self, arguments: Mapping[str, Any], *, strict: bool = True, context: Context | None = None
+        self, arguments: Mapping[str, Any], *, strict: bool = True, exchange: Exchange | None = None
     ) -> dict[str, Any]:
         """Return the keyword arguments for ``arguments``; raises :class:`ArgumentError`."""
-        problems = []
+        problems: list[str] = []
         if strict and not arguments.keys() <= set(self.names):
             problems = self._unknown(arguments)
         try:
             model = self._validate(arguments)
         except ValidationError as error:
-            problems += [_explain(details) for details in error.errors(include_url=False)]
+            problems += _explain(error)
         if problems:
-            raise ArgumentError("Invalid arguments. " + " ".join(problems))
-        values = {name: getattr(model, field) for field, name in self._fields.items()}
-        if self.context_parameter is not None:
-            values[self.context_parameter] = context
+            raise ArgumentError("Invalid arguments. " + " ".join(_some(problems)))
+        # Not by attribute: reading a deprecated field warns.
+        values = {name: model.__dict__[field] for field, name in self._fields.items()}
+        if self.context_parameter is not None and exchange is not None:
+            values[self.context_parameter] = self._context_type(exchange)
         return values
 
     def annotation(self, name: str) -> Any:
         """Return the resolved annotation of the parameter ``name``, without ``Annotated``."""
-        hint = self._hints[name]
-        return get_args(hint)[0] if get_origin(hint) is Annotated else hint
+        return bare(self._hints[name])
 
     def _validate(self, arguments: Mapping[str, Any]) -> BaseModel:
         try:
             return self._model.model_validate(arguments)
+        except ValidationError:
+            return self._validate_as_json(arguments)
+
+    def _validate_as_json(self, arguments: Mapping[str, Any]) -> BaseModel:
+        # The second try is as JSON: there even strict models take a date from a string, and the
+        # errors speak of arrays and objects.
+        try:
+            return self._model.model_validate_json(to_json(arguments))
         except ValidationError as error:
-            decoded = _decode_json_strings(arguments, error)
-            if decoded is None:
+            decoded = _decode_strings(arguments, error)
+            if not decoded:
                 raise
-            return self._model.model_validate(decoded)
+        return self._model.model_validate_json(to_json({**arguments, **decoded}))
 
     def _unknown(self, arguments: Mapping[str, Any]) -> list[str]:
         taken = ", ".join(self.names) or "no arguments"
         return [
-            f"{name}: unknown argument (this takes {taken})."
+            f"{_short(name)}: unknown argument (this takes {taken})."
             for name in arguments
             if name not in self.names
         ]
 
-    def _resolve_hints(self) -> dict[str, Any]:
-        function = self.function
-        target = function if inspect.isroutine(function) else type(function).__call__
-        try:
-            return typing.get_type_hints(target, include_extras=True)
-        except NameError as error:
-            raise RegistrationError(
-                f"{self.label}: the annotation names {error.name!r}, which its module does not "
-                "have at run time. Import it outside `if TYPE_CHECKING:`, at module level."
-            ) from error
-
-    def _build_model(self) -> type[BaseModel]:
+    def _build_model(self, parameters: list[inspect.Parameter]) -> type[BaseModel]:
         fields: dict[str, Any] = {}
-        for parameter in inspect.signature(self.function).parameters.values():
-            if is_context(self._hints.get(parameter.name)):
-                self.context_parameter = parameter.name
+        for parameter in parameters:
+            if self._takes_context(parameter):
                 continue
             # Fields get neutral names and the parameter's as alias, because a parameter may be
             # called as a method of BaseModel is.
             field = f"field_{len(fields)}"
             fields[field] = self._field(parameter)
             self._fields[field] = parameter.name
+        config = ConfigDict(extra="ignore", allow_inf_nan=False)
         try:
-            return create_model("Arguments", __config__=ConfigDict(extra="ignore"), **fields)
-        except PydanticUserError as error:
-            raise self._refuse("its parameters", error) from error
+            model: type[BaseModel] = create_model("Arguments", __config__=config, **fields)
+            model.model_rebuild()
+        except SCHEMA_ERRORS as error:
+            raise self._refuse(error) from error
+        return model
+
+    def _takes_context(self, parameter: inspect.Parameter) -> bool:
+        wanted = context_type(self._hints.get(parameter.name))
+        if wanted is None:
+            return False
+        if self.context_parameter is not None:
+            raise RegistrationError(f"{self.label} takes two contexts; one is enough.")
+        self.context_parameter, self._context_type = parameter.name, wanted
+        return True
 
     def _field(self, parameter: inspect.Parameter) -> Any:
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+        name, default = parameter.name, parameter.default
+        if name in ("self", "cls") and name not in self._hints:
             raise RegistrationError(
-                f"{self.label}: *{parameter.name} has no JSON Schema. Name every parameter."
+                f"{self.label} is a method. Register it bound to an object: "
+                "`mcp.tool(Reports().monthly)`."
             )
-        if parameter.kind is parameter.POSITIONAL_ONLY:
+        if name not in self._hints:
             raise RegistrationError(
-                f"{self.label}: {parameter.name!r} is positional-only, but arguments come by "
-                "name. Remove the `/` from the signature."
+                f"{self.label}: annotate the parameter {name!r}, for example `{name}: str`, so "
+                "that clients know what to send."
             )
-        if parameter.name not in self._hints:
-            raise RegistrationError(
-                f"{self.label}: annotate the parameter {parameter.name!r}, for example "
-                f"`{parameter.name}: str`, so that clients know what to send."
-            )
-        return self._annotated(parameter)
-
-    def _annotated(self, parameter: inspect.Parameter) -> Any:
-        annotation = self._hints[parameter.name]
-        for extra in get_args(annotation)[1:] if get_origin(annotation) is Annotated else ():
-            if isinstance(extra, FieldInfo) and extra.alias not in (None, parameter.name):
-                raise RegistrationError(
-                    f"{self.label}: rename the parameter {parameter.name!r} instead of giving it "
-                    f"the alias {extra.alias!r}."
-                )
-        default = parameter.default
+        annotation = self._hints[name]
         if isinstance(default, FieldInfo):
             annotation, default = Annotated[annotation, default], parameter.empty
-        described = self.docstring.parameters.get(parameter.name)
+        self._check_alias(name, annotation)
+        described = self.docstring.parameters.get(name)
         if described is not None and not _has_description(annotation):
             annotation = Annotated[annotation, Field(description=described)]
         if default is parameter.empty:
-            return annotation, Field(alias=parameter.name)
-        return annotation, Field(default, alias=parameter.name)
+            return annotation, Field(alias=name)
+        return annotation, Field(default, alias=name)
+
+    def _check_alias(self, name: str, annotation: Any) -> None:
+        for extra in _field_infos(annotation):
+            for alias in (extra.alias, extra.validation_alias):
+                if alias not in (None, name):
+                    raise RegistrationError(
+                        f"{self.label}: rename the parameter {name!r} instead of giving it the "
+                        f"alias {alias!r}."
+                    )
 
     def _build_schema(self) -> dict[str, Any]:
         try:
-            with warnings.catch_warnings():
-                # A default without a JSON form is left out of the schema; that is all it means.
-                warnings.filterwarnings("ignore", module="pydantic.json_schema")
-                schema = self._model.model_json_schema(schema_generator=PlainJsonSchema)
-        except PydanticUserError as error:
-            raise self._refuse("its parameters", error) from error
+            schema = self._model.model_json_schema(schema_generator=PlainJsonSchema)
+        except SCHEMA_ERRORS as error:
+            raise self._refuse(error) from error
         schema.pop("title", None)
         schema.setdefault("properties", {})
         return schema
 
-    def _refuse(self, what: str, error: PydanticUserError) -> RegistrationError:
+    def _refuse(self, error: Exception) -> RegistrationError:
         return RegistrationError(
-            f"{self.label}: {what} cannot be expressed as JSON Schema ({error.message}). Use "
-            "types that pydantic knows: str, int, float, bool, datetime, Enum, Literal, lists, "
+            f"{self.label}: its parameters cannot be expressed as JSON Schema ({reason(error)}). "
+            "Use types that pydantic knows: str, int, float, bool, datetime, Enum, Literal, lists, "
             "dicts, dataclasses, TypedDicts or pydantic models."
         )
 
 
-def is_async(function: Callable[..., Any]) -> bool:
-    """Return whether calling ``function`` makes a coroutine."""
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004 - the method is inspected, not tested
-    )
+def reason(error: Exception) -> str:
+    """Return what pydantic objects to, without its advice, which is for those who write models."""
+    if isinstance(error, PydanticErrorMixin):
+        return error.message.split("\n")[0].split(". Set ")[0].rstrip(".")
+    return " ".join(str(error).split())
 
 
-def is_context(annotation: Any) -> bool:
-    """Return whether a parameter so annotated wants the :class:`Context`."""
-    if get_origin(annotation) in (Union, types.UnionType, Annotated):
-        return any(is_context(argument) for argument in get_args(annotation))
-    return isinstance(annotation, type) and issubclass(annotation, Context)
+def _field_infos(annotation: Any) -> list[FieldInfo]:
+    extras = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
+    return [extra for extra in extras if isinstance(extra, FieldInfo)]
 
 
 def _has_description(annotation: Any) -> bool:
-    extras = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
-    return any(isinstance(extra, FieldInfo) and extra.description for extra in extras)
+    return any(extra.description for extra in _field_infos(annotation))
 
 
-def _decode_json_strings(
-    arguments: Mapping[str, Any], error: ValidationError
-) -> dict[str, Any] | None:
-    # Some clients send a list or an object as the string of its JSON. Where a string does not fit
-    # and its JSON does, that is what was meant.
-    decoded = dict(arguments)
+def _decode_strings(arguments: Mapping[str, Any], error: ValidationError) -> dict[str, Any]:
+    # Some clients send a list or an object as the string of its JSON, and everything that a prompt
+    # or a URI gets is a string. Where a string does not fit and its JSON does, that is what was
+    # meant.
+    decoded: dict[str, Any] = {}
     for details in error.errors(include_url=False, include_context=False):
-        name = details["loc"][0] if details["loc"] else None
-        text = arguments.get(name) if isinstance(name, str) else None
-        if isinstance(text, str) and text.lstrip()[:1] in ("[", "{"):
+        name = details["loc"][0]
+        text = arguments.get(str(name))
+        if isinstance(text, str) and _wants_other_json(details["type"], text):
             try:
-                decoded[str(name)] = json.loads(text)
-            except (ValueError, RecursionError):
-                return None
-    return decoded if decoded != dict(arguments) else None
+                decoded[str(name)] = from_json(text, allow_inf_nan=False)
+            except ValueError:
+                continue
+    return decoded
 
 
-def _explain(details: Any) -> str:
-    where = ".".join(str(part) for part in details["loc"])
+def _wants_other_json(expected: str, text: str) -> bool:
+    if text.lstrip()[:1] in ("[", "{"):
+        return expected.endswith("_type")
+    return expected in ("literal_error", "enum")
+
+
+def _explain(error: ValidationError) -> list[str]:
+    return [_problem(details) for details in error.errors(include_url=False, include_context=False)]
+
+
+def _problem(details: Any) -> str:
+    where = ".".join(_short(str(part)) for part in details["loc"])
     if details["type"] == "missing":
         return f"{where}: this argument is required."
-    given = repr(details["input"])
-    return f"{where}: {details['msg']} (given: {given[:100]})."
+    expected = _short(details["msg"], 1000)
+    return f"{where}: {expected} (given: {_short(repr(details['input']))})."
+
+
+def _some(problems: list[str]) -> list[str]:
+    left = len(problems) - MAX_PROBLEMS
+    return problems if left <= 0 else [*problems[:MAX_PROBLEMS], f"And {left} more like these."]
+
+
+def _short(text: str, limit: int = 100) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}..."

@@ -1,31 +1,38 @@
 """URI templates (RFC 6570), read backwards: from a URI to the values that make it.
 
 Expansion is the client's business. Matching is defined only where it is unambiguous, so the
-modifiers ``*`` and ``:n`` are refused at registration.
+modifiers ``*`` and ``:n`` are refused at registration. What a client should have percent-encoded
+and has not is accepted where it cannot be taken for a delimiter.
 """
 
 from __future__ import annotations
 
 import re
+from typing import Final
 from urllib.parse import unquote
 
 from .errors import RegistrationError
 
 _EXPRESSION = re.compile(r"\{([^{}]*)\}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_UNRESERVED = r"[A-Za-z0-9\-._~%]"
-_RESERVED = r"[A-Za-z0-9\-._~%:/?#\[\]@!$&'()*+,;=]"
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 
 #: operator: (first character, separator, named, allowed characters); RFC 6570, appendix A.
 _OPERATORS = {
-    "": ("", ",", False, _UNRESERVED),
-    "+": ("", ",", False, _RESERVED),
-    "#": ("#", ",", False, _RESERVED),
-    ".": (".", ".", False, r"[A-Za-z0-9\-_~%]"),
-    "/": ("/", "/", False, _UNRESERVED),
-    "?": ("?", "&", True, _UNRESERVED),
-    "&": ("&", "&", True, _UNRESERVED),
+    "": ("", ",", False, "[^/?#,]"),
+    "+": ("", ",", False, "."),
+    "#": ("#", ",", False, "."),
+    ".": (".", ".", False, "[^/?#,.]"),
+    "/": ("/", "/", False, "[^/?#,]"),
+    "?": ("?", "&", True, "[^&#]"),
+    "&": ("&", "&", True, "[^&#]"),
 }
+
+#: Operators whose values are not marked off by a character of their own, by how much they take.
+_WIDTHS = {"": 0, "+": 1}
+
+MAX_LENGTH: Final = 4096
+"""Of a URI that is matched. The time it takes may grow with the square of the length."""
 
 
 class URITemplate:
@@ -36,25 +43,50 @@ class URITemplate:
         self.variables: tuple[str, ...] = ()
         self._pattern = re.compile(self._compile(), re.DOTALL)
 
+    @property
+    def rank(self) -> tuple[bool, int]:
+        """Where the template stands among those that match: the most particular one is first."""
+        literals = _EXPRESSION.split(self.template)[::2]
+        return any(mark in self.template for mark in ("{+", "{#")), -sum(map(len, literals))
+
     def match(self, uri: str) -> dict[str, str] | None:
         """Return the variables' values, percent-decoded, or ``None`` if ``uri`` is not of it."""
-        found = self._pattern.fullmatch(uri)
+        found = self._pattern.fullmatch(uri) if len(uri) <= MAX_LENGTH else None
         if found is None:
             return None
         return {name: unquote(value) for name, value in found.groupdict().items() if value}
 
     def _compile(self) -> str:
-        literals = _EXPRESSION.split(self.template)
-        if any("{" in part or "}" in part for part in literals[::2]):
+        if not _SCHEME.match(self.template):
+            raise self._refuse("begin with a scheme, for example notes://")
+        parts = _EXPRESSION.split(self.template)
+        if any("{" in part or "}" in part for part in parts[::2]):
             raise self._refuse("braces do not match")
-        parts = [
-            self._expression(part) if index % 2 else re.escape(part)
-            for index, part in enumerate(literals)
-        ]
-        return "".join(parts)
+        pattern = re.escape(parts[0])
+        # Each expression, the literal after it, and the expression after that.
+        followers = [*parts[3::2], None]
+        for expression, literal, following in zip(
+            parts[1::2], parts[2::2], followers, strict=False
+        ):
+            matched = self._expression(expression) + re.escape(literal)
+            commits = self._commits(expression, literal, following)
+            pattern += f"(?>{matched})" if commits else matched
+        return pattern
+
+    def _commits(self, expression: str, literal: str, following: str | None) -> bool:
+        """Return whether the first place where ``literal`` stands may be taken for good.
+
+        It may if what follows takes at least the same characters. Without that, a URI of hyphens
+        for ``{year}-{month}-{day}.json`` would be tried in all its ways, which are too many.
+        """
+        if following is None or (wider := _WIDTHS.get(_operator(following))) is None:
+            return False
+        if not literal:
+            raise self._refuse(f"nothing stands between {{{expression}}} and {{{following}}}")
+        return _WIDTHS.get(_operator(expression), wider + 1) <= wider
 
     def _expression(self, expression: str) -> str:
-        operator = expression[0] if expression[:1] in "+#./?&" and expression else ""
+        operator = _operator(expression)
         names = expression[len(operator) :].split(",")
         for name in names:
             self._add(name)
@@ -63,9 +95,14 @@ class URITemplate:
             # Servers must not depend on the order of a query, but a template states one.
             pairs = (f"(?:[?&]{name}=(?P<{name}>{allowed}*))?" for name in names)
             return "".join(pairs)
-        quantifier = "+" if operator else "+?"
-        groups = (f"(?P<{name}>{allowed}{quantifier})" for name in names)
-        return re.escape(first) + re.escape(separator).join(groups)
+        groups = [f"(?P<{name}>{allowed}+?)" for name in names]
+        if not first:
+            return re.escape(separator).join(groups)
+        # RFC 6570, section 3.2.1: what has no value is left out, its separator with it.
+        pattern = ""
+        for group in reversed(groups[1:]):
+            pattern = f"(?:{re.escape(separator)}{group}{pattern})?"
+        return f"(?:{re.escape(first)}{groups[0]}{pattern})?"
 
     def _add(self, name: str) -> None:
         if not _VARIABLE.fullmatch(name):
@@ -78,3 +115,7 @@ class URITemplate:
 
     def _refuse(self, reason: str) -> RegistrationError:
         return RegistrationError(f"URI template {self.template!r}: {reason}")
+
+
+def _operator(expression: str) -> str:
+    return expression[:1] if expression[:1] in _OPERATORS else ""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Any
 
 from ..conf import get_settings
 from ..protocol import headers, lifecycle, messages
@@ -22,7 +21,7 @@ from ..server.ports import Policy, Ports, Principal, Runner, SessionInfo
 from ..store.sessions import SessionStore
 from . import cors, gate, replies
 from .http import Endpoint, Reply, Request
-from .replies import Refused, refuse
+from .replies import Forbidden, Refused, refuse
 from .usercode import DjangoBridge
 
 logger = logging.getLogger("django_mcp.request")
@@ -37,8 +36,7 @@ async def respond(request: Request, endpoint: Endpoint, runner: Runner) -> Reply
         gate.check_source(request)
         if request.method == "OPTIONS":
             return cors.preflight(request)
-        principal = await gate.authenticate(request, endpoint, runner)
-        reply = await _route(request, endpoint, principal, runner)
+        reply = await _authenticated(request, endpoint, runner)
     except Exception as failure:
         reply = _failed(failure, None, request)
     if request.method == "HEAD":
@@ -46,9 +44,15 @@ async def respond(request: Request, endpoint: Endpoint, runner: Runner) -> Reply
     return cors.share(request, reply)
 
 
-async def _route(
-    request: Request, endpoint: Endpoint, principal: Principal, runner: Runner
-) -> Reply:
+async def _authenticated(request: Request, endpoint: Endpoint, runner: Runner) -> Reply:
+    try:
+        principal = await gate.authenticate(request, endpoint, runner)
+    except Forbidden as refused:
+        if request.method != "POST":
+            raise
+        # Who is known is told with the request's id, unlike a stranger whose body is not read.
+        message = messages.parse(await gate.read_body(request))
+        return _failed(refused, _id_of(message), request)
     if request.method == "POST":
         return await _post(request, endpoint, principal, runner)
     if request.method == "DELETE":
@@ -75,6 +79,7 @@ async def _post(
 async def _delete(
     request: Request, endpoint: Endpoint, principal: Principal, runner: Runner
 ) -> Reply:
+    lifecycle.check_legacy_version(request.headers.get(headers.PROTOCOL_VERSION))
     secret = gate.session_secret(request)
     await runner.blocking(SessionStore(endpoint.server.name).end, secret, principal)
     return replies.ended()
@@ -129,26 +134,26 @@ class _Visit:
                 ErrorCode.INVALID_REQUEST,
                 f"Revision {session.revision.name} has no batches; send one message per POST",
             )
+        for item in batch.items:
+            # An error without an id has no place in a 200, so the batch is refused as a whole,
+            # before anything in it has run.
+            if isinstance(item, Invalid) and item.id is None:
+                raise item.error
         answers = [await self._batch_item(item, session) for item in batch.items]
         return replies.batch([answer for answer in answers if answer is not None])
 
-    async def _batch_item(
-        self, item: Message | Invalid, session: SessionInfo
-    ) -> dict[str, Any] | None:
+    async def _batch_item(self, item: Message | Invalid, session: SessionInfo) -> bytes | None:
         if isinstance(item, Invalid):
-            return messages.error_response(item.id, item.error)
+            return replies.encode(item.id, item.error)
         if not isinstance(item, messages.Request):
             await self._legacy(item, session)
             return None
         if item.method == "initialize":
             # 2025-03-26, basic/lifecycle, "Initialization": never part of a batch.
             refusal = MCPError(ErrorCode.INVALID_REQUEST, "initialize must not be part of a batch")
-            return messages.error_response(item.id, refusal)
+            return replies.encode(item.id, refusal)
         exchange = self._exchange(item, session.revision, session.sender, session)
-        outcome = await dispatch(exchange, self.runner)
-        if isinstance(outcome, MCPError):
-            return messages.error_response(item.id, outcome)
-        return messages.result_response(item.id, outcome.body)
+        return replies.encode(item.id, await dispatch(exchange, self.runner))
 
     async def _dispatch(
         self,

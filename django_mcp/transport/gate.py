@@ -7,9 +7,9 @@ version and the session. Each check raises :class:`Refused`, or an error of the 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlsplit
 
 from django.conf import settings as django_settings
 from django.core.exceptions import DisallowedHost, ImproperlyConfigured
@@ -19,15 +19,14 @@ from django.utils.module_loading import import_string
 from ..auth import Principal, Refusal, public
 from ..conf import get_settings
 from ..protocol import headers, lifecycle
+from ..protocol.errors import ErrorCode, MCPError
 from ..server.ports import Runner, SessionInfo
 from ..store.database import available
 from ..store.sessions import SessionStore
 from .http import BodyTooLarge, Endpoint, Request, allowed_hosts
-from .replies import Refused, refuse
+from .replies import Forbidden, Refused, refuse
 
 logger = logging.getLogger("django_mcp.request")
-
-_DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
 def check_source(request: Request) -> None:
@@ -42,17 +41,20 @@ def check_source(request: Request) -> None:
         raise refuse(
             400, "Invalid Host header; add the name to ALLOWED_HOSTS if it is yours"
         ) from None
-    if django_settings.SECURE_SSL_REDIRECT and not request.secure:
+    if django_settings.SECURE_SSL_REDIRECT and not (request.secure or _exempt(request.path)):
         # SecurityMiddleware would redirect, which turns a POST into a GET.
         raise refuse(403, "Use HTTPS")
     origin = request.headers.get("Origin")
-    if origin is not None and not (cross_origin(origin) or _same_origin(origin, host)):
+    if origin is not None and not (cross_origin(origin) or _same_origin(origin, host, request)):
         raise refuse(403, 'Origin not allowed; see DJANGO_MCP["ALLOWED_ORIGINS"]')
 
 
 def cross_origin(origin: str) -> bool:
     """Return whether another site's pages at ``origin`` may use the endpoint."""
-    allowed = get_settings().allowed_origins
+    try:
+        allowed = get_settings().allowed_origins
+    except ImproperlyConfigured:
+        return False
     return "*" in allowed or origin.lower() in (each.lower() for each in allowed)
 
 
@@ -86,9 +88,10 @@ def check_form(request: Request) -> None:
 async def read_body(request: Request) -> bytes:
     """Read the body, within the limit."""
     limit = get_settings().max_body_bytes
-    too_large = refuse(413, f"The body exceeds {limit} bytes", Connection="close")
-    declared = request.headers.get("Content-Length") or ""
-    if declared.isdigit() and int(declared) > limit:
+    too_large = refuse(413, f"The body exceeds {limit} bytes")
+    declared = (request.headers.get("Content-Length") or "").lstrip("0")
+    digits = declared.isascii() and declared.isdigit()
+    if digits and (len(declared) > len(str(limit)) or int(declared) > limit):
         raise too_large
     try:
         return await request.read(limit)
@@ -131,17 +134,20 @@ def _enter(sessions: SessionStore, secret: str, principal: Principal) -> Session
     return session
 
 
-def _same_origin(origin: str, host: str) -> bool:
+def _exempt(path: str) -> bool:
+    patterns = django_settings.SECURE_REDIRECT_EXEMPT
+    return any(re.search(pattern, path.lstrip("/")) for pattern in patterns)
+
+
+def _same_origin(origin: str, host: str, request: Request) -> bool:
     # ALLOWED_HOSTS = ["*"] trusts every Host, and under DNS rebinding Host and Origin agree. So
     # the star does not count here.
-    parts = urlsplit(origin)
     named = [each for each in allowed_hosts() if each != "*"]
-    default = _DEFAULT_PORTS.get(parts.scheme)
-    if default is None or not validate_host(split_domain_port(host)[0], named):
+    if not validate_host(split_domain_port(host)[0], named):
         return False
-    return parts.netloc.lower().removesuffix(f":{default}") == host.lower().removesuffix(
-        f":{default}"
-    )
+    scheme, port = ("https", "443") if request.secure else ("http", "80")
+    own = f"{scheme}://{host.removesuffix(f':{port}')}"
+    return origin.lower().removesuffix(f":{port}") == own.lower()
 
 
 def _auth_callable(endpoint: Endpoint) -> Callable[..., Any]:
@@ -169,6 +175,13 @@ def _principal(verdict: Any) -> Principal:
 
 def _refused(refusal: Refusal) -> Refused:
     # RFC 9110, section 15.5.2: a 401 carries a challenge.
-    refused = refuse(refusal.status, refusal.message, WWW_Authenticate=refusal.challenge)
-    refused.headers.update(refusal.headers)
+    error = MCPError(ErrorCode.INVALID_REQUEST, refusal.message)
+    refused = (Forbidden if refusal.status == 403 else Refused)(refusal.status, error)
+    given = {"WWW-Authenticate": refusal.challenge, **refusal.headers}
+    refused.headers = {name: _sendable(text) for name, text in given.items()}
     return refused
+
+
+def _sendable(text: str) -> str:
+    # What AUTH puts into a header may come from the client; it must not end the header.
+    return "".join(each if " " <= each <= "~" else "?" for each in text)

@@ -28,6 +28,10 @@ class Request(Protocol):
         """The HTTP method, upper case."""
 
     @property
+    def path(self) -> str:
+        """The path of the URL, with the script prefix."""
+
+    @property
     def headers(self) -> Headers:
         """The request's headers."""
 

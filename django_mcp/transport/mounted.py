@@ -32,7 +32,9 @@ class ScopeHeaders:
         for name, value in raw:
             key, text = name.decode("latin-1").lower(), value.decode("latin-1")
             known = self._values.get(key)
-            self._values[key] = text if known is None else f"{known},{text}"
+            # A routing header that came twice must match nothing: who reads which of the two?
+            joint = "\n" if key.startswith("mcp-") else ","
+            self._values[key] = text if known is None else f"{known}{joint}{text}"
 
     def get(self, name: str, /) -> str | None:
         """Return the value of the header ``name``."""
@@ -52,6 +54,7 @@ class MountedRequest:
         self._django: LightRequest | None = None
         self._body = b""
         self.method: str = scope["method"]
+        self.path: str = scope["path"]
         self.headers = ScopeHeaders(scope["headers"])
 
     @property

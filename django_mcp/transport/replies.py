@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 from ..protocol import headers, messages, sse
-from ..protocol.errors import ErrorCode, MCPError, SessionNotFound, Unavailable
+from ..protocol.errors import ErrorCode, MCPError, SessionNotFound, Unavailable, internal_error
 from ..protocol.messages import RequestId
 from ..protocol.versions import Era
 from ..server.calling import Result
 from .http import Reply
+
+logger = logging.getLogger("django_mcp.request")
 
 #: Every reply is the caller's own, and JSON-RPC however it was asked for.
 COMMON: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
@@ -18,7 +21,7 @@ COMMON: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff
 # and basic/index, "Per-request protocol fields". In legacy revisions an error of dispatch is an
 # ordinary answer: clients take other statuses for a failure of the transport, and 404 for the
 # loss of their session.
-_MODERN_DISPATCH: Final = {
+_MODERN_DISPATCH: Final[dict[int, int]] = {
     ErrorCode.METHOD_NOT_FOUND: 404,
     ErrorCode.HEADER_MISMATCH: 400,
     ErrorCode.MISSING_CLIENT_CAPABILITY: 400,
@@ -34,6 +37,10 @@ class Refused(Exception):
         self.status = status
         self.error = error
         self.headers = {name.replace("_", "-"): text for name, text in response_headers.items()}
+
+
+class Forbidden(Refused):
+    """A caller who is known, and whose credentials do not suffice for this."""
 
 
 def refuse(
@@ -56,7 +63,7 @@ def dispatch_status(error: MCPError, era: Era) -> int:
         return 503
     if isinstance(error, SessionNotFound):
         return 404
-    return _MODERN_DISPATCH.get(ErrorCode(error.code), 200) if era is Era.MODERN else 200
+    return _MODERN_DISPATCH.get(error.code, 200) if era is Era.MODERN else 200
 
 
 def answer(request_id: RequestId, outcome: Result | MCPError, era: Era) -> Reply:
@@ -64,12 +71,24 @@ def answer(request_id: RequestId, outcome: Result | MCPError, era: Era) -> Reply
     if isinstance(outcome, MCPError):
         return error(request_id, outcome, dispatch_status(outcome, era))
     extra = {} if outcome.session_id is None else {headers.SESSION_ID: outcome.session_id}
-    return _json(200, messages.encode(messages.result_response(request_id, outcome.body)), **extra)
+    return _json(200, encode(request_id, outcome), **extra)
 
 
-def batch(answers: list[dict[str, object]]) -> Reply:
+def encode(request_id: RequestId | None, outcome: Result | MCPError) -> bytes:
+    """Return one answer as bytes; a result that JSON has no form for becomes an error."""
+    if isinstance(outcome, MCPError):
+        return messages.encode(messages.error_response(request_id, outcome))
+    assert request_id is not None
+    try:
+        return messages.encode(messages.result_response(request_id, outcome.body))
+    except ValueError:
+        logger.exception("A result could not be encoded")
+        return messages.encode(messages.error_response(request_id, internal_error()))
+
+
+def batch(answers: list[bytes]) -> Reply:
     """Return the reply to a batch: an array, or nothing where nothing was asked."""
-    return _json(200, messages.encode(answers)) if answers else accepted()
+    return _json(200, b"[" + b",".join(answers) + b"]") if answers else accepted()
 
 
 def error(
@@ -78,8 +97,7 @@ def error(
     """Return an error reply. ``request_id`` is ``None`` where the body could not be read."""
     if isinstance(error, Unavailable):
         response_headers.setdefault("Retry-After", str(error.retry_after))
-    body = messages.encode(messages.error_response(request_id, error))
-    return _json(status, body, **response_headers)
+    return _json(status, encode(request_id, error), **response_headers)
 
 
 def accepted() -> Reply:
@@ -98,6 +116,7 @@ def as_events(reply: Reply) -> Reply:
         **reply.headers,
         "Content-Type": "text/event-stream",
         "Cache-Control": "no-cache, no-transform",
+        "Content-Encoding": "identity",
         "X-Accel-Buffering": "no",
     }
     return Reply(reply.status, sse.event(reply.body), changed)

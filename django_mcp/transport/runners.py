@@ -11,12 +11,13 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from asgiref.sync import ThreadSensitiveContext, async_to_sync, iscoroutinefunction
+from asgiref.sync import ThreadSensitiveContext, async_to_sync
 from django.db import close_old_connections, connections
 
 from ..conf import get_settings
 from ..protocol.errors import Unavailable
-from ..server.calling import Call, Outcome
+from ..server.calling import Call, CallTimedOut, Outcome
+from ..server.functions import is_async
 
 T = TypeVar("T")
 
@@ -44,7 +45,7 @@ class Inline:
 
     async def ask(self, function: Callable[..., Any], /, *args: Any) -> Any:
         """Run a function of either colour."""
-        if iscoroutinefunction(function):
+        if is_async(function):
             return async_to_sync(function)(*args)
         return function(*args)
 
@@ -63,7 +64,7 @@ class OnLanes:
 
     async def ask(self, function: Callable[..., Any], /, *args: Any) -> Any:
         """Run a function of either colour; its ORM, too, has a lane."""
-        if not iscoroutinefunction(function):
+        if not is_async(function):
             return await self.blocking(function, *args)
         async with _lanes().lease() as lane, ThreadSensitiveContext(executor=lane):
             return await function(*args)
@@ -77,8 +78,13 @@ class OnLanes:
 
 
 async def _bounded(call: Call) -> Outcome:
-    async with asyncio.timeout(call.timeout):
-        return await call.arun()
+    try:
+        async with asyncio.timeout(call.timeout) as limit:
+            return await call.arun()
+    except TimeoutError as error:
+        if limit.expired():
+            raise CallTimedOut from error
+        raise
 
 
 class Lane(Executor):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import connections, models, transaction
 from django.http import Http404
 from django.utils.functional import Promise
+
+from ..store.database import available
 
 
 class DjangoBridge:
@@ -28,6 +30,10 @@ class DjangoBridge:
             for alias in _transactional_aliases() if atomic else ():
                 stack.enter_context(transaction.atomic(using=alias))
             yield
+
+    def available(self) -> AbstractContextManager[None]:
+        """Answer 503 where the database cannot be reached."""
+        return available()
 
     def jsonable(self, value: Any) -> Any:
         """Return text for lazy translations; say what to return instead of a model."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.decorators import login_not_required
+from django.core.handlers.wsgi import WSGIRequest
 from django.db import connections, transaction
 from django.http import HttpRequest, HttpResponse
 from django.http.request import UnreadablePostError
@@ -65,6 +66,7 @@ class _ViewRequest:
     def __init__(self, request: HttpRequest) -> None:
         self._request = request
         self.method = request.method or ""
+        self.path = request.path
         self.headers = request.headers
 
     @property
@@ -78,13 +80,23 @@ class _ViewRequest:
 
     async def read(self, limit: int) -> bytes:
         """Read from the stream: ``request.body`` has a limit of its own, and an HTML answer."""
+        if self._is_endless():
+            raise refuse(411, "Send a Content-Length; this server reads no chunked bodies")
         try:
             body: bytes = self._request.read(limit + 1)
         except UnreadablePostError as error:
             raise refuse(400, "The body ended early", code=ErrorCode.PARSE_ERROR) from error
         if len(body) > limit:
             raise BodyTooLarge
+        # For user code that looks at request.body, which cannot read the stream again.
+        self._request._body = body
         return body
+
+    def _is_endless(self) -> bool:
+        # Django takes a WSGI body without a length for an empty one.
+        headers = self._request.headers
+        chunked = "Transfer-Encoding" in headers and not headers.get("Content-Length")
+        return chunked and isinstance(self._request, WSGIRequest)
 
     def django(self) -> HttpRequest:
         """Return the request itself."""

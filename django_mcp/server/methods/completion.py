@@ -10,7 +10,6 @@ from mcp_types import CompleteRequestParams, Completion, PromptReference
 
 from ...protocol.errors import invalid_params
 from ..calling import Call, Outcome, Result
-from ..context import Context
 from ..exchange import Exchange
 from ..primitives import Primitive
 from ..results import dump
@@ -35,7 +34,7 @@ def complete(exchange: Exchange, params: CompleteRequestParams) -> Outcome:
         chosen = params.context.arguments if params.context else None
         arguments["arguments"] = dict(chosen or {}) if _has_context(exchange) else {}
     if completion.context_parameter is not None:
-        arguments[completion.context_parameter] = Context(exchange)
+        arguments[completion.context_parameter] = completion.context_type(exchange)
     return Call(
         function=completion.function,
         arguments=arguments,
@@ -58,7 +57,7 @@ def _target(exchange: Exchange, reference: str, *, is_prompt: bool) -> Primitive
 
 def _finish(value: Completion | Iterable[Any]) -> Result:
     if isinstance(value, Completion):
-        return Result({"completion": dump(value)})
+        return Result({"completion": _capped(dump(value))})
     # One more than can be sent tells whether there are more, without counting them all.
     values = [str(item) for item in islice(value, MAX_VALUES + 1)]
     completion: dict[str, Any] = {
@@ -68,6 +67,12 @@ def _finish(value: Completion | Iterable[Any]) -> Result:
     if len(values) <= MAX_VALUES:
         completion["total"] = len(values)
     return Result({"completion": completion})
+
+
+def _capped(completion: dict[str, Any]) -> dict[str, Any]:
+    if len(completion["values"]) > MAX_VALUES:
+        completion |= {"values": completion["values"][:MAX_VALUES], "hasMore": True}
+    return completion
 
 
 def _rescue(error: Exception) -> Result:

@@ -7,13 +7,13 @@ from typing import Any
 from mcp_types import GetPromptRequestParams, GetPromptResult, PaginatedRequestParams
 
 from ...protocol.errors import invalid_params
-from ...protocol.versions import Revision, fit, fit_content
+from ...protocol.versions import fit, fit_content
 from ..calling import Call, Outcome, Result
-from ..context import Context
 from ..errors import ToolError
 from ..exchange import Exchange
 from ..paging import list_caching, page, read_cursor
-from ..results import dump, prompt_messages
+from ..primitives import Prompt
+from ..results import dump, prompt_messages, settle
 from ..signature import ArgumentError
 
 
@@ -37,7 +37,7 @@ def get(exchange: Exchange, params: GetPromptRequestParams) -> Outcome:
         values = prompt.signature.bind(
             params.arguments or {},
             strict=exchange.policy.strict_arguments,
-            context=Context(exchange),
+            exchange=exchange,
         )
     except ArgumentError as error:
         raise invalid_params(str(error)) from None
@@ -45,21 +45,22 @@ def get(exchange: Exchange, params: GetPromptRequestParams) -> Outcome:
         function=prompt.signature.function,
         arguments=values,
         is_async=prompt.signature.is_async,
-        finish=lambda value: Result(_result(value, prompt.description, exchange.revision)),
+        finish=lambda value: Result(_result(prompt, value, exchange)),
         rescue=_rescue,
         scope=lambda: exchange.bridge.scope(atomic=True),
     )
 
 
-def _result(value: Any, description: dict[str, Any], revision: Revision) -> dict[str, Any]:
+def _result(prompt: Prompt, value: Any, exchange: Exchange) -> dict[str, Any]:
+    value = settle(value)
     if isinstance(value, GetPromptResult):
         result = dump(value)
     else:
-        result = {"messages": prompt_messages(value)}
-        if "description" in description:
-            result["description"] = description["description"]
+        result = {"messages": prompt_messages(value, exchange.bridge.jsonable)}
+        if "description" in prompt.description:
+            result["description"] = prompt.description["description"]
     for message in result["messages"]:
-        message["content"] = fit_content(message["content"], revision)
+        message["content"] = fit_content(message["content"], exchange.revision)
     result.pop("resultType", None)
     return result
 

@@ -14,12 +14,11 @@ from ...protocol.errors import MCPError, invalid_params
 from ...protocol.versions import Revision, fit, fit_contents
 from .. import content
 from ..calling import Caching, Call, Outcome, Result
-from ..context import Context
 from ..errors import ResourceNotFound, ToolError
 from ..exchange import Exchange
 from ..paging import REGISTERED, list_caching, page, read_cursor
 from ..primitives import Resource
-from ..results import dump, json_text
+from ..results import as_text, dump, settle
 from ..signature import ArgumentError, Signature
 
 
@@ -49,21 +48,26 @@ def list_resources(exchange: Exchange, params: PaginatedRequestParams) -> Outcom
 
 def read(exchange: Exchange, params: ReadResourceRequestParams) -> Outcome:
     """Read a resource; what cannot be seen does not exist."""
-    missing = _not_found(params.uri, exchange.revision)
+    private = not exchange.policy.public
     for resource, variables in exchange.server.find_resources(params.uri):
+        private = private or resource.permission is not None
         if not resource.allows(exchange.principal.user):
             continue
         try:
-            values = resource.signature.bind(variables, context=Context(exchange))
+            values = resource.signature.bind(variables, exchange=exchange)
         except ArgumentError:
             continue
-        return _read(resource, params.uri, values, exchange)
-    raise missing
+        private = private or resource.signature.context_parameter is not None
+        caching = Caching(resource.ttl_ms, "private" if private else "public")
+        return _read(resource, params.uri, values, caching, exchange)
+    raise _not_found(params.uri, exchange.revision)
 
 
-def _read(resource: Resource, uri: str, values: dict[str, Any], exchange: Exchange) -> Call:
+def _read(
+    resource: Resource, uri: str, values: dict[str, Any], caching: Caching, exchange: Exchange
+) -> Call:
     def finish(value: Any) -> Result:
-        return Result(_contents(resource, uri, value, exchange), _read_caching(resource, exchange))
+        return Result(_contents(resource, uri, value, exchange), caching)
 
     def rescue(error: Exception) -> Result:
         if isinstance(error, (ResourceNotFound, *exchange.bridge.not_found)):
@@ -83,12 +87,16 @@ def _read(resource: Resource, uri: str, values: dict[str, Any], exchange: Exchan
 
 
 def _contents(resource: Resource, uri: str, value: Any, exchange: Exchange) -> dict[str, Any]:
+    value = settle(value)
+    body: dict[str, Any] = {}
     if isinstance(value, ReadResourceResult):
         items: Sequence[Any] = value.contents
+        body |= {"_meta": value.meta} if value.meta else {}
     else:
         items = value if _is_contents(value) else [value]
     contents = [_content(item, resource, uri, exchange) for item in items]
-    return {"contents": [fit_contents(item, exchange.revision) for item in contents]}
+    body["contents"] = [fit_contents(item, exchange.revision) for item in contents]
+    return body
 
 
 def _is_contents(value: Any) -> bool:
@@ -100,17 +108,17 @@ def _is_contents(value: Any) -> bool:
 def _content(item: Any, resource: Resource, uri: str, exchange: Exchange) -> dict[str, Any]:
     if isinstance(item, mcp_types.ResourceContents):
         return dump(item)
-    if not isinstance(item, (str, bytes)):
-        item = json_text(item, exchange.bridge.jsonable)
-    return dump(content.contents(uri, item, mime_type=resource.mime_type))
+    mime_type = resource.mime_type
+    if not isinstance(item, (str, *content.BYTES)):
+        item, mime_type = as_text(item, exchange.bridge.jsonable), mime_type or content.JSON
+    return dump(content.contents(uri, item, mime_type=mime_type))
 
 
 def _list_by_function(resource: Resource, cursor: Cursor, exchange: Exchange) -> Call:
     # One function per page: the next one starts on a page of its own.
     assert resource.listing is not None
     listing = resource.listing
-    arguments: dict[str, Any] = {"after": cursor.last} if "after" in listing.names else {}
-    values = listing.bind(arguments, context=Context(exchange))
+    values = listing.bind(_after(listing, cursor), exchange=exchange)
 
     def finish(value: Any) -> Result:
         items, more = _take(value, listing, cursor, exchange.policy.page_size)
@@ -133,6 +141,12 @@ def _list_by_function(resource: Resource, cursor: Cursor, exchange: Exchange) ->
         rescue=rescue,
         scope=lambda: exchange.bridge.scope(atomic=True),
     )
+
+
+def _after(listing: Signature, cursor: Cursor) -> dict[str, Any]:
+    if "after" in listing.required or ("after" in listing.names and cursor.last is not None):
+        return {"after": cursor.last}
+    return {}
 
 
 def _take(value: Any, listing: Signature, cursor: Cursor, size: int) -> tuple[list[Any], bool]:
@@ -183,15 +197,6 @@ def _caching(plain: Sequence[Resource], exchange: Exchange) -> Caching:
     if any(resource.listing for resource in exchange.server.resources):
         return Caching(0, "private")
     return list_caching(plain, exchange)
-
-
-def _read_caching(resource: Resource, exchange: Exchange) -> Caching:
-    shared = (
-        exchange.policy.public
-        and resource.permission is None
-        and resource.signature.context_parameter is None
-    )
-    return Caching(resource.ttl_ms, "public" if shared else "private")
 
 
 def _not_found(uri: str, revision: Revision) -> MCPError:

@@ -10,13 +10,20 @@ from mcp_types import CallToolRequestParams, CallToolResult, PaginatedRequestPar
 from ...protocol import headers
 from ...protocol.errors import invalid_params
 from ...protocol.versions import Revision, fit, fit_content
-from ..calling import Call, Outcome, Result
-from ..context import Context
+from ..calling import Call, CallTimedOut, Outcome, Result
 from ..errors import ToolError
 from ..exchange import Exchange
 from ..paging import list_caching, page, read_cursor
 from ..primitives import Tool
-from ..results import content_blocks, dump, is_object, json_text, structured, wrap_schema
+from ..results import (
+    content_blocks,
+    dump,
+    is_object,
+    json_text,
+    settle,
+    structured,
+    wrap_schema,
+)
 from ..signature import ArgumentError
 
 
@@ -42,7 +49,7 @@ def call(exchange: Exchange, params: CallToolRequestParams) -> Outcome:
         headers.check_parameters(tool.headers, arguments, exchange.headers)
     try:
         values = tool.signature.bind(
-            arguments, strict=exchange.policy.strict_arguments, context=Context(exchange)
+            arguments, strict=exchange.policy.strict_arguments, exchange=exchange
         )
     except ArgumentError as error:
         return _failure(str(error))
@@ -53,7 +60,7 @@ def _call(tool: Tool, values: Mapping[str, Any], exchange: Exchange) -> Call:
     def rescue(error: Exception) -> Result:
         if isinstance(error, ToolError):
             return _failure(str(error))
-        if isinstance(error, TimeoutError) and tool.timeout is not None:
+        if isinstance(error, CallTimedOut):
             return _failure(f"The tool did not finish within {tool.timeout:g} seconds.")
         raise error
 
@@ -72,14 +79,21 @@ def _describe(tool: Tool, exchange: Exchange) -> dict[str, Any]:
     described = dict(tool.description)
     if exchange.policy.strict_arguments and described["inputSchema"] is tool.signature.schema:
         described["inputSchema"] = {**tool.signature.schema, "additionalProperties": False}
-    schema = described.get("outputSchema")
-    if schema and exchange.revision.structured_objects_only and not is_object(schema):
-        described["outputSchema"] = wrap_schema(schema)
+    if _is_wrapped(tool, exchange.revision):
+        described["outputSchema"] = wrap_schema(described["outputSchema"])
     return fit("Tool", described, exchange.revision)
+
+
+def _is_wrapped(tool: Tool, revision: Revision) -> bool:
+    # One answer for the list and for every call, or clients would find that a result breaks the
+    # schema they were shown.
+    schema = tool.description.get("outputSchema")
+    return schema is not None and revision.structured_objects_only and not is_object(schema)
 
 
 def _result(tool: Tool, value: Any, exchange: Exchange) -> dict[str, Any]:
     revision, jsonable = exchange.revision, exchange.bridge.jsonable
+    value = settle(value)
     if isinstance(value, CallToolResult):
         return _ready_made(value, revision)
     if tool.output is None:
@@ -87,8 +101,8 @@ def _result(tool: Tool, value: Any, exchange: Exchange) -> dict[str, Any]:
         return {"content": [fit_content(block, revision) for block in blocks], "isError": False}
     dumped = structured(tool.output, value, jsonable)
     # 2025-06-18, server/tools, "Structured Content": the same as text, for clients without it.
-    text = {"type": "text", "text": json_text(dumped, jsonable)}
-    if revision.structured_objects_only and not is_object(tool.output.schema):
+    text = {"type": "text", "text": json_text(dumped)}
+    if _is_wrapped(tool, revision):
         dumped = {"result": dumped}
     result = {"content": [text], "structuredContent": dumped, "isError": False}
     return fit("CallToolResult", result, revision)
@@ -96,6 +110,7 @@ def _result(tool: Tool, value: Any, exchange: Exchange) -> dict[str, Any]:
 
 def _ready_made(value: CallToolResult, revision: Revision) -> dict[str, Any]:
     result = fit("CallToolResult", dump(value), revision)
+    json_text(result)
     result["content"] = [fit_content(block, revision) for block in result["content"]]
     content = result.get("structuredContent")
     if content is not None and revision.structured_objects_only and not isinstance(content, dict):

@@ -1,0 +1,137 @@
+"""What can be learnt from a function that a site registers, without calling it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+import typing
+from collections.abc import Callable
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from .context import Context
+from .errors import RegistrationError
+
+Function = Callable[..., Any]
+
+
+def check(function: Any) -> None:
+    """Refuse what is no function to be called once per request."""
+    label = label_of(function)
+    if inspect.isclass(function) or not callable(function):
+        raise RegistrationError(
+            f"{label} is not a function. Decorate a function, with options by name: "
+            '`@mcp.tool(name="find_orders")`.'
+        )
+    if inspect.isasyncgenfunction(_beneath(function)):
+        raise RegistrationError(
+            f"{label} is an asynchronous generator. Collect what it yields and return a list."
+        )
+
+
+def name_of(function: Function) -> str:
+    """Return what ``function`` is called."""
+    function = _unbound(function)
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def label_of(function: Function) -> str:
+    """Return how messages speak of ``function``."""
+    function = _unbound(function)
+    return str(getattr(function, "__qualname__", repr(function)))
+
+
+def documentation_of(function: Function) -> str:
+    """Return the docstring, dedented."""
+    return inspect.getdoc(_unbound(function)) or inspect.getdoc(_beneath(function)) or ""
+
+
+def is_async(function: Function) -> bool:
+    """Return whether calling ``function`` makes a coroutine."""
+    function = _unbound(function)
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 - the method is inspected, not tested
+    )
+
+
+def parameters_of(function: Function) -> list[inspect.Parameter]:
+    """Return the parameters that may be given by name, each of which has a schema."""
+    label = label_of(function)
+    # What a partial has fixed is not for the client to choose.
+    fixed = function.keywords if isinstance(function, functools.partial) else {}
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError as error:
+        raise RegistrationError(f"{label}: {error}. Wrap it in a function of yours.") from error
+    for parameter in parameters:
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise RegistrationError(
+                f"{label}: *{parameter.name} has no JSON Schema. Name every parameter."
+            )
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            raise RegistrationError(
+                f"{label}: {parameter.name!r} is positional-only, but arguments come by name. "
+                "Remove the `/` from the signature."
+            )
+    return [parameter for parameter in parameters if parameter.name not in fixed]
+
+
+def hints_of(function: Function) -> dict[str, Any]:
+    """Return the annotations, resolved."""
+    try:
+        return typing.get_type_hints(_beneath(function), include_extras=True)
+    except NameError as error:
+        raise RegistrationError(
+            f"{label_of(function)}: the annotation names {error.name!r}, which its module does not "
+            "have at run time. Import it outside `if TYPE_CHECKING:`, or define it above the "
+            "function, at module level."
+        ) from error
+    except (AttributeError, SyntaxError, TypeError) as error:
+        raise RegistrationError(
+            f"{label_of(function)}: an annotation cannot be resolved ({error})."
+        ) from error
+
+
+def context_type(annotation: Any) -> type[Context] | None:
+    """Return the class of :class:`Context` that a parameter so annotated wants, if any."""
+    if get_origin(annotation) in (Union, types.UnionType, Annotated):
+        wanted = (context_type(argument) for argument in get_args(annotation))
+        return next(filter(None, wanted), None)
+    if isinstance(annotation, type) and issubclass(annotation, Context):
+        return annotation
+    return None
+
+
+def bare(annotation: Any) -> Any:
+    """Return ``annotation`` without ``Annotated``, aliases and new types around it."""
+    while True:
+        if get_origin(annotation) is Annotated:
+            annotation = get_args(annotation)[0]
+        elif hasattr(annotation, "__supertype__"):
+            annotation = annotation.__supertype__
+        elif type(annotation).__name__ == "TypeAliasType":
+            annotation = annotation.__value__
+        else:
+            return annotation
+
+
+def is_kind(annotation: Any, kinds: tuple[type, ...]) -> bool:
+    """Return whether values so annotated are, or may be, of one of ``kinds``."""
+    annotation = bare(annotation)
+    if get_origin(annotation) in (Union, types.UnionType):
+        return any(is_kind(part, kinds) for part in get_args(annotation))
+    return inspect.isclass(annotation) and issubclass(annotation, kinds)
+
+
+def _unbound(function: Any) -> Any:
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
+
+
+def _beneath(function: Any) -> Any:
+    # The function that has the annotations: of an object that can be called, its method.
+    function = _unbound(function)
+    if inspect.isroutine(function) or hasattr(function, "__wrapped__"):
+        return function
+    return type(function).__call__

@@ -1,0 +1,132 @@
+"""One browser and one site for all tests; each test finds the browser as new."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pytest
+
+from .serving import Site, running_site, serving_pages
+from .speaking import Speaker, speaker_at
+
+if TYPE_CHECKING:
+    from .chromium import Browser
+
+HERE = Path(__file__).resolve().parent
+ADMIN = {"username": "admin", "password": "demo"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test of this directory."""
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Function) -> Generator[None, Any, Any]:
+    """Keep a picture of the page on which a test has failed."""
+    report = yield
+    fixtures: dict[str, Any] = item.funcargs
+    if report.when == "call" and report.failed and "browser" in fixtures:
+        driver, picture = fixtures["browser"].driver, fixtures["tmp_path"] / "failed.png"
+        driver.save_screenshot(str(picture))
+        report.sections.append(("Browser", f"{driver.current_url}, see {picture}"))
+    return report
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Give the browser; skip where there is none, but never in CI."""
+    with ExitStack() as stack:
+        try:
+            from .chromium import MissingBrowserError, running_chromium  # noqa: PLC0415
+        except ModuleNotFoundError as error:
+            _do_without(error)
+        try:
+            browser = stack.enter_context(running_chromium(tmp_path_factory.mktemp("chromium")))
+        except MissingBrowserError as error:
+            _do_without(error)
+        yield browser
+
+
+def _do_without(error: Exception) -> NoReturn:
+    if os.environ.get("CI"):
+        pytest.fail(f"CI must have it: {error}")
+    pytest.skip(str(error))
+
+
+@pytest.fixture
+def browser(chromium: Browser, tmp_path: Path) -> Browser:
+    """A browser that has been nowhere."""
+    chromium.forget()
+    return chromium
+
+
+@pytest.fixture(scope="session")
+def friendly_origin() -> Iterator[str]:
+    """Where pages are served that the site lets in."""
+    with serving_pages() as origin:
+        yield origin
+
+
+@pytest.fixture(scope="session")
+def foreign_origin() -> Iterator[str]:
+    """Where the same pages are served, of which the site knows nothing."""
+    with serving_pages() as origin:
+        yield origin
+
+
+@pytest.fixture(scope="session")
+def site(
+    chromium: Browser, tmp_path_factory: pytest.TempPathFactory, friendly_origin: str
+) -> Iterator[Site]:
+    """The example project; not started where there is no browser to visit it."""
+    directory = tmp_path_factory.mktemp("site")
+    with running_site(directory, allowed_origin=friendly_origin) as running:
+        yield running
+        log = running.log.read_text()
+    assert "Traceback" not in log, log
+
+
+@pytest.fixture(scope="session")
+def login(chromium: Browser, site: Site) -> str:
+    """The cookie of the demo's admin, who logs in once: passwords are slow to check."""
+    chromium.forget()
+    chromium.open(site.at("/admin/"))
+    chromium.fill(**ADMIN)
+    chromium.follow("[type=submit]")
+    return chromium.cookie("sessionid")
+
+
+@pytest.fixture
+def admin(login: str, browser: Browser, site: Site) -> Browser:
+    """The browser, in which the demo's admin has logged in."""
+    browser.take_cookie(site.origin, "sessionid", login)
+    browser.open(site.at("/admin/"))
+    return browser
+
+
+@pytest.fixture
+def speaker(site: Site) -> Iterator[Speaker]:
+    """An MCP client without a session."""
+    with speaker_at(site.url) as client:
+        yield client
+
+
+@pytest.fixture
+def enter(site: Site) -> Iterator[Callable[[str], Speaker]]:
+    """Give a function that opens a session, as a client of some name."""
+    with ExitStack() as stack:
+
+        def open_session(name: str) -> Speaker:
+            client = stack.enter_context(speaker_at(site.url))
+            client.enter(name)
+            client.confirm()
+            return client
+
+        yield open_session

@@ -1,0 +1,7 @@
+"""What every test of the project has."""
+
+from __future__ import annotations
+
+from tests.wire.validator import valid_wire
+
+__all__ = ["valid_wire"]

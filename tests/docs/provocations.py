@@ -1,0 +1,340 @@
+"""What has to happen for each row of the tables of errors."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import OperationalError, connection
+from django.http import HttpResponse
+from django.test import RequestFactory, override_settings
+from mcp_types import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY
+from pydantic import Field
+
+from django_mcp import MCPServer, MCPView, ToolError, endpoint
+from django_mcp.asgi import mount
+from django_mcp.auth import Refusal
+from django_mcp.models import PendingRequest, Session
+from django_mcp.testing import Answer, MCPClient
+from tests import asgi
+
+MODERN = "2026-07-28"
+ELSEWHERE = "https://elsewhere.example"
+
+server = MCPServer("errors")
+going, finished = threading.Event(), threading.Event()
+
+
+@server.tool
+def locate(region: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Region"})]) -> str:
+    return region
+
+
+@server.tool
+def wait() -> str:
+    going.set()
+    finished.wait(asgi.BOUND)
+    return ""
+
+
+@server.tool
+def crash() -> str:
+    raise RuntimeError("a secret")
+
+
+@server.tool
+def reject() -> str:
+    raise ToolError("told so")
+
+
+@server.tool(timeout=0.01)
+async def dawdle() -> str:
+    await asyncio.sleep(asgi.BOUND)
+    return ""
+
+
+@server.prompt
+def ask(number: int) -> str:
+    raise ToolError("told so")
+
+
+@server.resource("note://{number}")
+def note(number: int) -> str:
+    return ""
+
+
+def request(method: str = "tools/list", **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 7, "method": method, "params": params}
+
+
+def using(**changed: Any) -> Any:
+    return override_settings(DJANGO_MCP={**settings.DJANGO_MCP, **changed})
+
+
+def post(client: MCPClient, body: bytes = b"{}", **headers: str) -> Answer:
+    return Answer(client.http("POST", body, **headers))
+
+
+def as_another(client: MCPClient) -> Answer:
+    client.initialize()
+    stranger = client.as_user(User.objects.create_user("stranger"))
+    stranger.session_id = client.session_id
+    return stranger.request("tools/list")
+
+
+# What each row needs to happen. Each gets a client of the row's era.
+
+
+def at_a_foreign_host(client: MCPClient) -> Answer:
+    return post(client, Host="elsewhere.example")
+
+
+def without_https(client: MCPClient) -> Answer:
+    with override_settings(SECURE_SSL_REDIRECT=True):
+        return Answer(MCPView.as_view(server=server)(RequestFactory().post("/mcp")))
+
+
+def without_auth(client: MCPClient) -> Answer:
+    with using(AUTH=None):
+        return Answer(MCPView.as_view(server=server)(RequestFactory().post("/mcp")))
+
+
+def refused(client: MCPClient) -> Answer:
+    answer = post(MCPClient(server, auth=lambda _: Refusal()))
+    assert answer.http["WWW-Authenticate"] == "Bearer"
+    return answer
+
+
+def with_broken_auth(client: MCPClient) -> Answer:
+    answers = [post(MCPClient(server, auth=auth)) for auth in (lambda _: 1 / 0, lambda _: "anna")]
+    assert len({answer.http.status_code for answer in answers}) == 1
+    return answers[0]
+
+
+def with_auth_out_of_reach(client: MCPClient) -> Answer:
+    def out_of_reach(_: Any) -> None:
+        raise OperationalError
+
+    return unavailable(post(MCPClient(server, auth=out_of_reach)))
+
+
+def without_a_lane(client: MCPClient) -> Answer:
+    async def two_at_once() -> asgi.Response:
+        application = mount(None)  # type: ignore[arg-type]
+        first = asyncio.ensure_future(asgi.call(application, "wait"))
+        try:
+            assert await asyncio.to_thread(going.wait, asgi.BOUND)
+            return await asgi.call(application, "wait")
+        finally:
+            finished.set()
+            await first
+
+    urls = asgi.urlconf(endpoint("mcp", server=server))
+    with using(LANES=1, LANE_WAIT_SECONDS=1), override_settings(ROOT_URLCONF=urls):
+        response = asgi.run(two_at_once())
+    return unavailable(
+        Answer(HttpResponse(response.body, status=response.status, headers=response.headers))
+    )
+
+
+def unavailable(answer: Answer) -> Answer:
+    assert int(answer.http["Retry-After"]) > 0
+    return answer
+
+
+def by_another_method(client: MCPClient) -> Answer:
+    answers = [Answer(client.http(method)) for method in ("GET", "PUT", "PATCH")]
+    assert all(answer.http["Allow"] for answer in answers)
+    assert len({answer.http.status_code for answer in answers}) == 1
+    return answers[0]
+
+
+def too_large(client: MCPClient) -> Answer:
+    with using(MAX_BODY_BYTES=10):
+        return post(client, b" " * 11)
+
+
+def unreadable(client: MCPClient) -> Answer:
+    bodies = [b"{", b"\xff", b'{"a":1,"a":2}', b"[" * 200 + b"]" * 200]
+    answers = [post(client, body) for body in bodies]
+    assert len({answer.http.status_code for answer in answers}) == 1
+    return answers[0]
+
+
+def no_message(client: MCPClient) -> Answer:
+    return client.send({"jsonrpc": "2.0", "id": 7, "method": 5})
+
+
+def with_the_database_out_of_reach(client: MCPClient) -> Answer:
+    client.initialize()
+
+    def out_of_reach(*_: Any) -> None:
+        raise OperationalError
+
+    with connection.execute_wrapper(out_of_reach):
+        return unavailable(client.send(request()))
+
+
+def of_an_old_revision(client: MCPClient) -> Answer:
+    client.initialize()
+    return client.send(request(), Mcp_Protocol_Version="2024-01-01")
+
+
+def in_a_lost_session(client: MCPClient) -> Answer:
+    client.session_id = "unknown"
+    answers = [client.send(request()), as_another(MCPClient(server))]
+    assert len({json.dumps(answer.error) for answer in answers}) == 1
+    return answers[0]
+
+
+def batches(client: MCPClient) -> Answer:
+    client.initialize()
+    answers = [client.send([]), client.send([request()] * 101), client.send([request()])]
+    assert len({(answer.http.status_code, answer.error["code"]) for answer in answers}) == 1
+    return answers[2]
+
+
+def with_every_session_busy(client: MCPClient) -> Answer:
+    user = User.objects.create_user("busy")
+    client = client.as_user(user)
+    client.initialize()
+    session = Session.objects.get(user=user)
+    PendingRequest.objects.create(session=session, server="errors", method="tools/call")
+    with using(MAX_SESSIONS_PER_USER=1):
+        client.session_id = None
+        return unavailable(client.send(request("initialize", **HANDSHAKE)))
+
+
+HANDSHAKE = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "tests", "version": "1"},
+}
+
+
+def modern(
+    client: MCPClient, wrong: dict[str, Any], method: str = "tools/list", **params: Any
+) -> Answer:
+    """Send a modern request with what is wrong with it: headers, and members of ``_meta``."""
+    message, headers = asgi.modern(method, 7, **params)
+    meta = message["params"]["_meta"]
+    for name, value in wrong.items():
+        if name in meta:
+            meta[name] = value
+        else:
+            headers[name] = value
+    return client.send(message, **headers)
+
+
+def mismatched(client: MCPClient) -> Answer:
+    call: Any = {"name": "locate", "arguments": {"region": "north"}}
+    wrong = {"Mcp-Method": "tools/list", "Mcp-Name": "crash", "Mcp-Param-Region": "south"}
+    answers = [modern(client, {n: value}, "tools/call", **call) for n, value in wrong.items()]
+    assert len({str(answer.error and answer.error["code"]) for answer in answers}) == 1
+    return answers[0]
+
+
+def with_another_version(client: MCPClient) -> Answer:
+    return modern(client, {"Mcp-Protocol-Version": "2027-01-01"})
+
+
+def of_the_future(client: MCPClient) -> Answer:
+    wrong = {"Mcp-Protocol-Version": "2027-01-01", PROTOCOL_VERSION_META_KEY: "2027-01-01"}
+    answer = modern(client, wrong)
+    assert answer.error is not None
+    assert answer.error["data"].keys() == {"supported", "requested"}
+    return answer
+
+
+def without_capabilities(client: MCPClient) -> Answer:
+    return modern(client, {CLIENT_CAPABILITIES_META_KEY: None})
+
+
+def unknown_resource(client: MCPClient) -> Answer:
+    answer = client.read("note://first")
+    assert answer.error is not None
+    assert answer.error["data"] == {"uri": "note://first"}
+    return answer
+
+
+Provocation = Callable[[MCPClient], Answer]
+
+ANSWERED: dict[str, Provocation] = {
+    "The method is unknown, or nothing is registered for it": lambda c: c.request("tools/guess"),
+    "The parameters do not fit, or a cursor is invalid": lambda c: c.request(
+        "tools/list", cursor="?"
+    ),
+    "The tool or prompt is unknown, or hidden from the caller": lambda c: c.tool("unknown"),
+    "The arguments of a prompt do not fit": lambda c: c.prompt("ask", number="one"),
+    "A prompt or a resource raises `ToolError`": lambda c: c.prompt("ask", number="1"),
+    "The resource does not exist, or is hidden from the caller": unknown_resource,
+    "A function raises another exception, or returns what cannot be sent": lambda c: c.tool(
+        "crash"
+    ),
+}
+
+PROVOCATIONS: dict[str, dict[str, Provocation]] = {
+    "## Before the message is read": {
+        "The host is not in `ALLOWED_HOSTS`": at_a_foreign_host,
+        "The request is not HTTPS, and `SECURE_SSL_REDIRECT` is on": without_https,
+        "`Origin` is neither the site's own nor in `ALLOWED_ORIGINS`": lambda c: post(
+            c, Origin=ELSEWHERE
+        ),
+        "`AUTH` is not set": without_auth,
+        "`AUTH` refuses; the status is the refusal's, 401 by default": refused,
+        "`AUTH` raises an exception, or returns something else": with_broken_auth,
+        "`AUTH` cannot reach the database": with_auth_out_of_reach,
+        "At the mount, no thread is free within `LANE_WAIT_SECONDS`": without_a_lane,
+        "The HTTP method is neither POST nor DELETE nor OPTIONS": by_another_method,
+        "`Content-Type` is not `application/json`": lambda c: post(
+            c, **{"Content-Type": "text/plain"}
+        ),
+        "`Accept` admits neither JSON nor an event stream": lambda c: post(c, Accept="text/html"),
+        "The body is larger than `MAX_BODY_BYTES`": too_large,
+        "The body is not JSON in UTF-8, has a member twice, or is nested too deeply": unreadable,
+        "DELETE without `Mcp-Session-Id`": lambda c: Answer(c.http("DELETE")),
+        "DELETE of a session that is not there": lambda c: Answer(
+            c.http("DELETE", Mcp_Session_Id="unknown")
+        ),
+    },
+    "## Through revision 2025-11-25": ANSWERED
+    | {
+        "The body is JSON, but not a JSON-RPC message": no_message,
+        "`Mcp-Protocol-Version` names no revision that is served": of_an_old_revision,
+        "`Mcp-Session-Id` is missing": lambda c: c.send(request()),
+        "The session is unknown, expired, ended or somebody else's": in_a_lost_session,
+        "The database cannot be reached": with_the_database_out_of_reach,
+        "A batch is empty or too long, or the session's revision has none": batches,
+        "A session cap is reached and every session is busy": with_every_session_busy,
+    },
+    "## At revision 2026-07-28": ANSWERED
+    | {
+        "The body is JSON, but not a JSON-RPC message": no_message,
+        "`Mcp-Protocol-Version` is missing, or differs from `_meta`": with_another_version,
+        "`Mcp-Method`, `Mcp-Name` or an `Mcp-Param-` header is missing or differs from the body": (
+            mismatched
+        ),
+        "The revision is not served; `data` has `supported` and `requested`": of_the_future,
+        "`_meta` lacks the revision or the capabilities, or they are not valid": (
+            without_capabilities
+        ),
+        "The body is a batch or a response": lambda c: c.send([request()]),
+    },
+}
+
+WITHOUT_ID = {
+    "A batch is empty or too long, or the session's revision has none",
+    "The body is a batch or a response",
+}
+"""Rows below the first table whose answers carry no id."""
+
+RESULTS: dict[str, Provocation] = {
+    "The arguments of a tool do not fit, or are unknown": lambda c: c.tool("locate", area="north"),
+    "A tool raises `ToolError`": lambda c: c.tool("reject"),
+    "A tool takes longer than its `timeout`": lambda c: c.tool("dawdle"),
+}

@@ -1,0 +1,63 @@
+"""Every row of the tables of errors is provoked, and answered as its table says."""
+
+from __future__ import annotations
+
+import pytest
+
+from django_mcp.testing import MCPClient
+
+from .provocations import MODERN, PROVOCATIONS, RESULTS, WITHOUT_ID, server
+from .tables import code, rows, section
+
+PAGE = "docs/reference/errors.md"
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize("heading", PROVOCATIONS)
+def test_every_row_is_provoked(heading: str):
+    assert {row[0] for row in rows(section(PAGE, heading))} == set(PROVOCATIONS[heading])
+
+
+CASES = [
+    pytest.param(heading, when, id=f"{heading.strip('# ')}: {when}")
+    for heading, provocations in PROVOCATIONS.items()
+    for when in provocations
+]
+
+
+@pytest.mark.parametrize(("heading", "when"), CASES)
+def test_the_answer_is_as_documented(heading: str, when: str):
+    table = {row[0]: row[1:] for row in rows(section(PAGE, heading))}
+    client = MCPClient(server, revision=MODERN if MODERN in heading else "2025-11-25")
+    answer = PROVOCATIONS[heading][when](client)
+    assert answer.error is not None, answer
+    assert [str(answer.http.status_code), str(answer.error["code"])] == [
+        code(cell) for cell in table[when]
+    ]
+    anonymous = heading == "## Before the message is read" or when in WITHOUT_ID
+    assert (answer.message["id"] is None) == anonymous
+
+
+def test_every_result_that_reports_an_error_is_documented():
+    table = rows(section(PAGE, "## Results that report an error"))
+    assert [row[0] for row in table] == list(RESULTS)
+
+
+@pytest.mark.parametrize("when", RESULTS)
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
+def test_what_a_model_can_put_right_is_a_result(when: str, revision: str):
+    RESULTS[when](MCPClient(server, revision=revision)).assert_failed()
+
+
+def test_statuses_without_an_error():
+    client = MCPClient(server)
+    given = {
+        200: client.request("tools/list").http,
+        202: client.send({"jsonrpc": "2.0", "method": "notifications/initialized"}).http,
+        204: client.close().http,
+    }
+    assert {status: response.status_code for status, response in given.items()} == {
+        int(row[0]): int(row[0]) for row in rows(section(PAGE, "## Statuses without an error"))
+    }
+    assert client.http("OPTIONS").status_code == 204

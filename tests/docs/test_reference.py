@@ -1,0 +1,286 @@
+"""The reference and the code agree: nothing is undocumented, and nothing documented is invented."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import inspect
+import re
+import typing
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import django_mcp
+from django_mcp import MCPServer, auth, conf, content, routing, testing
+from django_mcp.contrib.tokens import mcp_commands
+from django_mcp.management.commands import mcp as command
+from django_mcp.protocol import messages
+from django_mcp.protocol.errors import ErrorCode
+from django_mcp.server import ports, signature, uri_template
+from django_mcp.server.context import Context
+from django_mcp.server.methods import completion, lifecycle
+from django_mcp.store import sessions
+from django_mcp.transport.views import MCPView
+
+from .markdown import ROOT, pages, text_of
+from .tables import code, first_column, literal, rows, section
+
+REFERENCE = "docs/reference"
+SETTINGS = f"{REFERENCE}/settings.md"
+DECORATORS = f"{REFERENCE}/decorators.md"
+CONTEXT = f"{REFERENCE}/context.md"
+TESTING = f"{REFERENCE}/testing.md"
+
+EMPTY = inspect.Parameter.empty
+
+
+def source() -> str:
+    files = sorted((ROOT / "django_mcp").rglob("*.py"))
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)
+
+
+def public(kind: type) -> set[str]:
+    return {name for name in vars(kind) if not name.startswith("_")}
+
+
+def written(value: Any) -> str:
+    """Return a default as the tables have it."""
+    return "required" if value is EMPTY else "mcp" if value is django_mcp.mcp else repr(value)
+
+
+def options(function: Callable[..., Any], *, without: tuple[str, ...] = ()) -> dict[str, str]:
+    parameters = inspect.signature(function).parameters.values()
+    return {
+        each.name: written(each.default)
+        for each in parameters
+        if each.name not in ("self", "function", *without)
+    }
+
+
+def documented(page: str, heading: str) -> dict[str, str]:
+    return {code(row[0]): code(row[1]) for row in rows(section(page, heading))}
+
+
+# Settings
+
+
+def test_every_setting_is_documented_with_type_and_default():
+    tables = {
+        code(row[0]): row for row in rows(text_of(SETTINGS)) if code(row[0]).isupper() and row[3:]
+    }
+    fields = {field.name.upper(): field for field in dataclasses.fields(conf.Settings)}
+    assert tables.keys() == fields.keys()
+    for key, (_, kind, default, _meaning) in tables.items():
+        assert literal(default) == getattr(conf.Settings(), key.lower()), key
+        assert key == "AUTH" or code(kind) == fields[key].type, key
+
+
+LIMITS = {
+    "Nesting of arrays and objects in a body": messages.MAX_DEPTH,
+    "Characters in the id of a request": messages.MAX_ID_LENGTH,
+    "Messages in a batch": messages.MAX_BATCH,
+    "Characters of a URI that is matched with a template": uri_template.MAX_LENGTH,
+    "Wrong arguments that one answer names": signature.MAX_PROBLEMS,
+    "Values in an answer to `completion/complete`": completion.MAX_VALUES,
+    "Bytes of `clientInfo` and `capabilities` together in `initialize`": lifecycle.MAX_SENDER_BYTES,
+    "Sessions that one `initialize` ends at most to make room": sessions.EVICTED_AT_ONCE,
+    "Days for which `mcp token create` issues a token": mcp_commands.MAX_DAYS,
+}
+
+
+def test_every_limit_is_documented():
+    table = rows(section(SETTINGS, "## Limits that are not settings"))
+    assert {row[0]: int(row[1]) for row in table} == LIMITS
+    named = re.findall(r"^(?:MAX_\w+|EVICTED_AT_ONCE)(?:: \w+)? = ", source(), re.MULTILINE)
+    assert len(named) == len(LIMITS), named
+
+
+@pytest.mark.parametrize("page", pages())
+def test_no_page_names_a_setting_that_does_not_exist(page: str):
+    known = {field.name.upper() for field in dataclasses.fields(conf.Settings)}
+    named = set(re.findall(r'DJANGO_MCP\["([A-Z_]+)"\]', text_of(page)))
+    for block in re.findall(r"^DJANGO_MCP = \{(.*?)\}$", text_of(page), re.MULTILINE | re.DOTALL):
+        named |= set(re.findall(r'"([A-Z_]+)":', block))
+    assert named <= known
+
+
+# Python
+
+
+def test_every_exported_name_is_documented():
+    assert set(first_column(section(DECORATORS, "## Names"))) == set(django_mcp.__all__)
+
+
+@pytest.mark.parametrize("kind", ["tool", "prompt"])
+def test_every_option_of_a_decorator_is_documented(kind: str):
+    with_options = typing.get_overloads(getattr(MCPServer, kind))[-1]
+    assert documented(DECORATORS, f"## mcp.{kind}") == options(with_options)
+
+
+@pytest.mark.parametrize(
+    ("heading", "function"),
+    [
+        ("## mcp.resource", MCPServer.resource),
+        ("## mcp.completion", MCPServer.completion),
+        ("## MCPServer", MCPServer),
+        ("## endpoint", routing.endpoint),
+    ],
+)
+def test_every_option_is_documented(heading: str, function: Callable[..., Any]):
+    assert documented(DECORATORS, heading) == options(function)
+
+
+def test_every_option_of_the_view_is_documented():
+    attributes = {
+        name: written(getattr(MCPView, name)) for name in inspect.get_annotations(MCPView)
+    }
+    assert documented(DECORATORS, "## MCPView") == attributes
+
+
+def test_every_content_function_is_documented():
+    own = {
+        name: function
+        for name, function in vars(content).items()
+        if inspect.isfunction(function) and not name.startswith("_")
+    }
+    table = {
+        row[0].partition("(")[0].strip("`"): code(row[0])
+        for row in rows(text_of(f"{REFERENCE}/content.md"))
+    }
+    assert table == {name: f"{name}{bare(function)}" for name, function in own.items()}
+    assert set(content.__all__) == {*own, "ContentBlock"}
+    assert "`ContentBlock`" in text_of(f"{REFERENCE}/content.md")
+
+
+def bare(function: Callable[..., Any]) -> str:
+    """Return a signature without annotations, nor what it is called on."""
+    signature = inspect.signature(function)
+    parameters = [
+        each.replace(annotation=EMPTY)
+        for each in signature.parameters.values()
+        if each.name != "self"
+    ]
+    return str(signature.replace(parameters=parameters, return_annotation=EMPTY))
+
+
+@pytest.mark.parametrize(
+    ("heading", "members"),
+    [
+        ("## Context", public(Context)),
+        ("## SessionInfo", {field.name for field in dataclasses.fields(ports.SessionInfo)}),
+    ],
+)
+def test_every_attribute_of_the_context_is_documented(heading: str, members: set[str]):
+    assert set(first_column(section(CONTEXT, heading))) == members
+
+
+@pytest.mark.parametrize("kind", [auth.Principal, auth.Refusal])
+def test_every_field_of_what_auth_returns_is_documented(kind: type):
+    fields = {field.name: written(default_of(field)) for field in dataclasses.fields(kind)}
+    assert documented(CONTEXT, f"## {kind.__name__}") == fields
+
+
+def default_of(field: dataclasses.Field[Any]) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return EMPTY if field.default is dataclasses.MISSING else field.default
+
+
+def test_the_ready_made_callables_are_documented():
+    names = first_column(section(CONTEXT, "## Ready-made callables"))
+    own = {name for name in auth.__all__ if inspect.isfunction(getattr(auth, name))}
+    assert names == [
+        *(f"django_mcp.auth.{name}" for name in sorted(own, reverse=True)),
+        "django_mcp.contrib.tokens.auth.token_auth",
+    ]
+
+
+@pytest.mark.parametrize("kind", [testing.MCPClient, testing.Answer])
+def test_every_member_of_the_test_client_is_documented(kind: type):
+    table = section(TESTING, f"## {kind.__name__}")
+    methods = {
+        name: f"{name}{bare(member)}"
+        for name, member in vars(kind).items()
+        if inspect.isfunction(member) and not name.startswith("_")
+    }
+    named = {code(row[0]) for row in rows(table) if len(row) == 2}
+    assert {name for name in named if "(" in name} == set(methods.values())
+
+
+def test_every_attribute_of_an_answer_is_documented():
+    named = {name for name in first_column(section(TESTING, "## Answer")) if "(" not in name}
+    properties = {
+        name for name, member in vars(testing.Answer).items() if isinstance(member, property)
+    }
+    assert named == properties | {"message", "http"}
+
+
+def test_every_option_of_the_test_client_is_documented():
+    table = [row for row in rows(section(TESTING, "## MCPClient")) if len(row) == 3]
+    assert {code(row[0]): code(row[1]) for row in table} == options(testing.MCPClient)
+
+
+# Checks, codes, commands
+
+
+def test_every_system_check_is_documented():
+    documented = first_column(text_of(f"{REFERENCE}/checks.md"))
+    assert documented == sorted(set(re.findall(r'id="(django_mcp[\w.]*\.[EW]\d+)"', source())))
+
+
+@pytest.mark.parametrize("page", pages())
+def test_no_page_names_a_check_that_does_not_exist(page: str):
+    named = set(re.findall(r"django_mcp\.[EW]\d+", text_of(page)))
+    assert named <= set(first_column(text_of(f"{REFERENCE}/checks.md")))
+
+
+def test_every_error_code_is_documented():
+    table = rows(section(f"{REFERENCE}/errors.md", "## Codes"))
+    assert {code(row[1]): int(code(row[0])) for row in table} == {
+        each.name: each.value for each in ErrorCode
+    }
+
+
+def test_every_logger_is_documented():
+    named = set(first_column(section("docs/how-to/deploy.md", "## Logging")))
+    given = set(re.findall(r'getLogger\("([\w.]+)"\)', source()))
+    by_module = {
+        file.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".")
+        for file in (ROOT / "django_mcp").rglob("*.py")
+        if "getLogger(__name__)" in file.read_text(encoding="utf-8")
+    }
+    assert named == given | by_module
+
+
+def commands(parser: argparse.ArgumentParser, above: str) -> dict[str, argparse.ArgumentParser]:
+    """Return all commands below a parser, by their full names."""
+    found = {}
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, below in action.choices.items():
+                full = f"{above} {name}"
+                found |= {full: below, **commands(below, full)}
+    return found
+
+
+def arguments(parser: argparse.ArgumentParser) -> set[str]:
+    return {
+        (action.option_strings or [action.dest])[-1]
+        for action in parser._actions
+        if action.help != argparse.SUPPRESS
+        and not isinstance(action, (argparse._SubParsersAction, argparse._HelpAction))
+    }
+
+
+def test_every_command_and_its_arguments_are_documented():
+    parser = command.Command().create_parser("manage.py", "mcp")
+    page = f"{REFERENCE}/commands.md"
+    known = commands(parser, "mcp")
+    headings = re.findall(r"^#{2,3} (mcp .+)$", text_of(page), re.MULTILINE)
+    assert set(headings) == set(known)
+    for name, below in known.items():
+        depth = "#" * name.count(" ") + "#"
+        own = section(page, f"{depth} {name}").partition("\n### ")[0]
+        assert set(first_column(own)) == arguments(below), name

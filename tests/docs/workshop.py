@@ -1,0 +1,89 @@
+"""Plays pages: each in a project of its own, which begins as a copy of one made before."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from .markdown import Snippet, snippets, text_of
+from .project import Project, free_port
+
+TUTORIAL = "docs/tutorial/first-server.md"
+
+STARTPROJECT = """\
+$ django-admin startproject mysite .
+$ python manage.py startapp shop
+$ echo "INSTALLED_APPS += ['shop']" >> mysite/settings.py
+"""
+
+
+class Workshop:
+    """Where projects are made; one for all tests, since making the first ones takes a while."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._made: dict[str, Path] = {}
+        self._count = 0
+        # One for all, because a page may use a client that the tutorial has written.
+        self._port = free_port()
+
+    def play(self, page: str) -> None:
+        """Do all that a page says."""
+        if page == TUTORIAL:
+            self._base("tutorial")
+        else:
+            for base, own in _by_project(page, first="tutorial"):
+                self._build(base, own)
+
+    def _build(self, base: str, own: list[Snippet]) -> Path:
+        project = self._begin(base)
+        try:
+            for snippet in own:
+                project.play(snippet)
+            project.settle()
+        finally:
+            project.close()
+        project.check(own[-1].where)
+        return project.root
+
+    def _begin(self, name: str) -> Project:
+        self._count += 1
+        place = self._root / f"{self._count:02d}"
+        logs = place / "logs"
+        logs.mkdir(parents=True)
+        project = Project(place / "project", logs, port=self._port)
+        if name == "empty":
+            project.root.mkdir()
+        else:
+            shutil.copytree(self._base(name), project.root)
+        return project
+
+    def _base(self, name: str) -> Path:
+        if name not in self._made:
+            own = _tutorial() if name == "tutorial" else _startproject()
+            self._made[name] = self._build("empty", own)
+        return self._made[name]
+
+
+def _tutorial() -> list[Snippet]:
+    ((_, own),) = _by_project(TUTORIAL, first="empty")
+    return own
+
+
+def _startproject() -> list[Snippet]:
+    return [Snippet("startproject", 1, "run", language="console", code=STARTPROJECT)]
+
+
+def _by_project(page: str, *, first: str) -> Iterator[tuple[str, list[Snippet]]]:
+    """Yield each project of a page: what it begins as, and what is done there, if anything is."""
+    base, own = first, list[Snippet]()
+    for snippet in snippets(page, text_of(page)):
+        if snippet.directive == "project":
+            if own:
+                yield base, own
+            base, own = snippet.argument, []
+        elif snippet.directive in ("file", "append", "run", "server"):
+            own.append(snippet)
+    if own:
+        yield base, own

@@ -1,0 +1,177 @@
+"""
+One small HTTP client per door of the endpoint, all with the same face.
+
+``wsgi`` is the view behind Django's test client, ``asgi`` the view behind Django's ASGI handler,
+``mount`` the ASGI application of ``django_mcp.asgi``. The first two run in the test's own thread
+and transaction; the mount runs synchronous code on threads of its own, which see what is committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+from asgiref.sync import async_to_sync
+from django.core.handlers.asgi import ASGIHandler
+from django.core.signals import request_finished, request_started
+from django.db import close_old_connections
+from django.test import Client
+from django.urls import set_script_prefix
+
+from django_mcp.asgi import mount
+from tests.asgi import Response, request, scope_of
+
+from .frames import messages_of
+
+Headers = Sequence[tuple[str, str]]
+Run = Callable[[Coroutine[Any, Any, Response]], Response]
+
+
+@dataclass(frozen=True, slots=True)
+class HTTPAnswer:
+    """A response, whichever the door."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    pieces_read: int
+    """How many pieces of the request's body were taken."""
+
+    def header(self, name: str) -> str | None:
+        """Return the value of a header, or ``None``."""
+        return self.headers.get(name.lower())
+
+    @property
+    def message(self) -> Any:
+        """The one message, or the one batch, in the body."""
+        (message,) = messages_of(self.header("Content-Type"), self.body)
+        return message
+
+    @property
+    def error(self) -> dict[str, Any]:
+        """The error in the body's one message."""
+        assert "error" in self.message, self.message
+        error: dict[str, Any] = self.message["error"]
+        return error
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """The result in the body's one message."""
+        assert "result" in self.message, self.message
+        result: dict[str, Any] = self.message["result"]
+        return result
+
+
+class Door(Protocol):
+    """A way to the endpoint."""
+
+    name: str
+    root_path: str
+
+    def send(self, method: str, path: str, headers: Headers = (), *body: bytes) -> HTTPAnswer:
+        """Make one request. Several pieces of body are sent in chunks, of no declared length."""
+
+
+class WSGIDoor:
+    """The view, through Django's test client, which checks CSRF as a server would."""
+
+    name = "wsgi"
+    root_path = ""
+
+    def __init__(self) -> None:
+        self.client = Client(enforce_csrf_checks=True, raise_request_exception=False)
+
+    def send(self, method: str, path: str, headers: Headers = (), *body: bytes) -> HTTPAnswer:
+        """See :class:`Door`. Django does not read chunks under WSGI: it takes them for no body."""
+        environ = _environ(headers) | {"SCRIPT_NAME": self.root_path}
+        data = body[0] if len(body) == 1 else b""
+        environ.setdefault("CONTENT_TYPE", "")
+        environ.setdefault("HTTP_HOST", "testserver")
+        if len(body) <= 1:
+            environ.setdefault("CONTENT_LENGTH", str(len(data)))
+        # As WSGIHandler does, and the test client does not.
+        set_script_prefix(self.root_path or "/")
+        response = self.client.generic(method, path, data, **environ)
+        given = {name.lower(): str(value) for name, value in response.headers.items()}
+        return HTTPAnswer(response.status_code, given, response.getvalue(), 0)
+
+
+class ASGIDoor:
+    """An ASGI application: Django's own handler, or the mount in front of it."""
+
+    root_path = ""
+
+    def __init__(self, name: str, build: Callable[[], Any], run: Run) -> None:
+        self.name = name
+        self._build = build
+        self._run = run
+
+    @cached_property
+    def application(self) -> Any:
+        """The application, built at the first request: middleware is what the settings then say."""
+        return self._build()
+
+    def send(self, method: str, path: str, headers: Headers = (), *body: bytes) -> HTTPAnswer:
+        """See :class:`Door`."""
+        names = {name.lower() for name, _ in headers}
+        sent = list(headers)
+        if "host" not in names:
+            sent.append(("Host", "testserver"))
+        if len(body) == 1 and "content-length" not in names:
+            sent.append(("Content-Length", str(len(body[0]))))
+        path, _, query = path.partition("?")
+        scope = scope_of(
+            self.root_path + path,
+            method=method,
+            headers=sent,
+            query_string=query.encode(),
+            root_path=self.root_path,
+        )
+        response = self._run(request(self.application, scope, *body))
+        given = {name.lower(): value for name, value in response.headers.items()}
+        return HTTPAnswer(response.status, given, response.body, response.consumed)
+
+
+def open_door(name: str, run: Run | None = None) -> Door:
+    """Return the door ``name``; ``run`` drives the loop of the mount."""
+    if name == "wsgi":
+        return WSGIDoor()
+    if name == "asgi":
+        return ASGIDoor(name, ASGIHandler, _in_this_thread)
+    return ASGIDoor(name, lambda: mount(ASGIHandler()), run or asyncio.run)
+
+
+def _in_this_thread(coroutine: Coroutine[Any, Any, Response]) -> Response:
+    # Under async_to_sync, what Django moves to "the" synchronous thread comes back to this one, so
+    # the view works inside the test's transaction.
+    async def wait() -> Response:
+        return await coroutine
+
+    with keeping_connections():
+        return async_to_sync(wait)()
+
+
+@contextmanager
+def keeping_connections() -> Iterator[None]:
+    """Keep a handler from closing the connection that has the test's transaction open."""
+    signals = (request_started, request_finished)
+    for signal in signals:
+        signal.disconnect(close_old_connections)
+    try:
+        yield
+    finally:
+        for signal in signals:
+            signal.connect(close_old_connections)
+
+
+def _environ(headers: Headers) -> dict[str, Any]:
+    environ: dict[str, Any] = {}
+    for name, value in headers:
+        key = name.upper().replace("-", "_")
+        key = key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}"
+        environ[key] = f"{environ[key]},{value}" if key in environ else value
+    return environ

@@ -1,0 +1,227 @@
+"""What is not the client's fault, or is refused before anything is read: E10 of the list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import pytest
+from django.db import OperationalError, connection
+from django.db.backends.signals import connection_created
+from django.http import HttpResponse
+
+from django_mcp.models import PendingRequest, Session
+
+from . import urls
+from .speech import IDS, LEGACY, Caller, notification, request
+from .test_errors import assert_error
+
+PUBLIC = {"AUTH": "django_mcp.auth.public"}
+
+
+def crash_page(request: Any) -> HttpResponse:
+    """Stand for a site's ``handler500``."""
+    return HttpResponse("<html>sorry</html>", status=500)
+
+
+urlpatterns = urls.urlpatterns
+handler500 = crash_page
+
+
+def gone(*args: Any, **kwargs: Any) -> NoReturn:
+    """Stand for a database that has gone away."""
+    raise OperationalError("could not connect to server")
+
+
+@contextmanager
+def outage() -> Iterator[None]:
+    """Let every query of the test's connection fail, and every attempt to open another."""
+    connection_created.connect(gone)
+    try:
+        with connection.execute_wrapper(gone):
+            yield
+    finally:
+        connection_created.disconnect(gone)
+
+
+def busy(**more: Any) -> None:
+    """Give every session a call that runs."""
+    for session in Session.objects.all():
+        PendingRequest.objects.create(session=session, server="wire", method="tools/call", **more)
+
+
+@pytest.mark.parametrize("setting", ["MAX_SESSIONS", "MAX_SESSIONS_PER_USER"])
+def test_when_all_sessions_are_busy_another_is_refused(door, settings, django_user_model, setting):
+    """E10: 503 with Retry-After; the longest idle goes, if there is one."""
+    django_user_model.objects.create_user("anna")
+    settings.DJANGO_MCP = PUBLIC | {setting: 2}
+    anna = Caller(door, "/members/mcp").with_headers(X_User="anna")
+    anna.opened(), anna.opened()
+    busy()
+    for request_id in IDS:
+        answer = anna.initialize(LEGACY[-1], request_id)
+        assert_error(answer, 503, -32603, request_id)
+        assert int(answer.header("Retry-After")) > 0
+    assert Session.objects.count() == 2
+    PendingRequest.objects.update(state=PendingRequest.State.ANSWERED)
+    assert anna.initialize(LEGACY[-1]).status == 200
+
+
+def test_a_busy_session_survives_the_cap(caller, settings):
+    """E10; ARCHITECTURE, 6: at the cap the longest idle session ends."""
+    settings.DJANGO_MCP = PUBLIC | {"MAX_SESSIONS": 2}
+    working = caller.opened()
+    busy()
+    idle = caller.opened()
+    newest = caller.opened()
+    statuses = [each.call("ping").status for each in (working, idle, newest)]
+    assert statuses == [200, 404, 200]
+
+
+def test_without_the_database_a_request_of_a_session_is_503(caller):
+    """E10, F3."""
+    member = caller.opened()
+    with outage():
+        for request_id in IDS:
+            answer = member.call("tools/list", request_id)
+            assert_error(answer, 503, -32603, request_id)
+            assert int(answer.header("Retry-After")) > 0
+    assert member.call("tools/list").status == 200
+
+
+def test_without_the_database_initialize_is_503(caller):
+    """E10, F3."""
+    with outage():
+        for request_id in IDS:
+            assert_error(caller.initialize(LEGACY[-1], request_id), 503, -32603, request_id)
+
+
+def test_without_the_database_what_has_no_id_is_503_too(caller):
+    """E9, E10."""
+    member = caller.opened(LEGACY[0])
+    messages = [
+        notification("notifications/initialized"),
+        {"jsonrpc": "2.0", "id": 4242, "result": {}},
+        [request("ping", 1), request("ping", 2)],
+    ]
+    with outage():
+        assert_error(member.send("DELETE"), 503, -32603, None)
+        for message in messages:
+            assert_error(member.post(message), 503, -32603, None)
+
+
+def test_the_modern_era_needs_no_database(caller):
+    """A stateless request that touches no rows is served."""
+    with outage():
+        assert caller.call("tools/list").status == 200
+        answer = caller.call("tools/call", name="aadd", arguments={"a": 1})
+    assert answer.result["isError"] is False
+
+
+def test_authentication_that_crashes_is_500_and_json(caller):
+    """E10: nothing has been read yet, so there is no id, and the cause is not told."""
+    broken = Caller(caller.door, "/broken/mcp")
+    assert_error(broken.call("tools/list", 4242), 500, -32603, None)
+
+
+def test_authentication_that_cannot_reach_the_database_is_503(door):
+    """E10, F3."""
+    member = Caller(door, "/members/mcp").with_headers(X_User="anna")
+    with outage():
+        assert_error(member.call("tools/list", 4242), 503, -32603, None)
+
+
+def test_a_permission_that_cannot_reach_the_database_is_503(door, django_user_model):
+    """E10, F3: 503, which a client tries again, as for any other query of a request."""
+    django_user_model.objects.create_user("anna")
+    member = Caller(door, "/guarded/mcp").with_headers(X_User="anna")
+
+    def once_in(execute, sql, params, many, context):
+        if "permission" in sql:
+            gone()
+        return execute(sql, params, many, context)
+
+    def wrap(connection, **kwargs):
+        connection.execute_wrappers.append(once_in)
+
+    connection_created.connect(wrap)
+    try:
+        with connection.execute_wrapper(once_in):
+            answer = member.call("tools/list", 4242)
+    finally:
+        connection_created.disconnect(wrap)
+    assert_error(answer, 503, -32603, 4242)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"), [({}, 401), ({"X-User": "nobody"}, 403)], ids=["401", "403"]
+)
+def test_a_refusal_by_authentication_has_a_challenge(door, headers, status):
+    """E10; RULINGS 6."""
+    stranger = Caller(door, "/members/mcp").with_headers(**headers)
+    for method in ("POST", "GET", "DELETE", "PUT"):
+        answer = stranger.send(method, b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
+        assert answer.status == status
+        assert answer.error["code"] == -32600
+        assert answer.header("WWW-Authenticate").startswith("Bearer")
+    assert Session.objects.count() == 0
+
+
+def test_insufficient_scope_keeps_the_id(door):
+    """RULINGS 6: 403 is decided after parsing."""
+    stranger = Caller(door, "/members/mcp").with_headers(X_User="nobody")
+    assert_error(stranger.call("tools/list", 4242), 403, -32600, 4242)
+
+
+def test_a_refusal_may_have_headers_and_a_status_of_its_own(door):
+    """``Refusal.headers``."""
+    answer = Caller(door, "/slowed/mcp").call("tools/list", 4242)
+    assert answer.status == 429
+    assert answer.header("Retry-After") == "7"
+    assert answer.error["message"] == "Later"
+
+
+def test_a_challenge_that_no_header_can_carry_is_no_crash(door):
+    """E10: JSON in every case, at each door."""
+    answer = Caller(door, "/accented/mcp").call("tools/list", 4242)
+    assert_error(answer, 401, -32600, None)
+    assert answer.header("WWW-Authenticate")
+
+
+def test_authentication_that_returns_nonsense_lets_nobody_in(door):
+    """E10: a mistake of the site, which the log explains."""
+    assert_error(Caller(door, "/odd/mcp").call("tools/list", 4242), 500, -32603, None)
+
+
+def test_without_auth_the_endpoint_is_closed(door, settings):
+    """E10: choosing nothing lets nobody in."""
+    settings.DJANGO_MCP = {}
+    closed = Caller(door, "/unset/mcp")
+    assert_error(closed.call("tools/list", 4242), 403, -32600, None)
+    assert_error(closed.initialize(LEGACY[-1], 4242), 403, -32600, None)
+    assert Session.objects.count() == 0
+
+
+@pytest.mark.parametrize("debug", [True, False])
+@pytest.mark.parametrize("urlconf", ["tests.wire.urls", "tests.wire.test_outages"])
+def test_errors_are_json_whatever_the_site_shows_to_people(caller, settings, debug, urlconf):
+    """E10: neither Django's debug page nor the site's ``handler500``."""
+    settings.DEBUG = debug
+    settings.ROOT_URLCONF = urlconf
+    bug = caller.call("tools/call", 4242, name="fail", arguments={"kind": "bug"})
+    assert_error(bug, 200, -32603, 4242)
+    assert_error(caller.post(b"{"), 400, -32700, None)
+    assert_error(caller.call("no/such/method", 4242), 404, -32601, 4242)
+    assert_error(Caller(caller.door, "/broken/mcp").call("ping", 4242), 500, -32603, None)
+    assert_error(Caller(caller.door, "/members/mcp").call("ping", 4242), 401, -32600, None)
+
+
+def test_settings_that_cannot_be_meant_are_answered_in_json_too(door, settings):
+    """E10: JSON in every case, and nobody is let in."""
+    settings.DJANGO_MCP = {"ATUH": "x"}
+    closed = Caller(door, "/unset/mcp")
+    assert_error(closed.call("ping", 4242), 500, -32603, None)
+    elsewhere = closed.with_headers(Origin="https://elsewhere.example").call("ping", 4242)
+    assert elsewhere.status in (403, 500)
+    assert elsewhere.message["id"] is None

@@ -1,0 +1,299 @@
+"""
+Every message that the server sends in any test, held against the specification.
+
+``watch()`` stands between the doors and the endpoint, sees each request and its reply, and
+collects what is wrong. The fixture ``valid_wire`` puts it there for every test and fails the test
+at its end, so that a test that did not look at a reply, or swallowed its error, fails nevertheless.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from mcp_types import PROTOCOL_VERSION_META_KEY
+from mcp_types.jsonrpc import PARSE_ERROR, JSONRPCError, JSONRPCResponse
+from mcp_types.methods import validate_server_result
+from mcp_types.version import KNOWN_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+
+from . import facts, schemas
+from .frames import messages_of
+
+MAX_ID_LENGTH = 512
+"""Ids longer than this need not be echoed: the server bounds them."""
+
+_MODERN_CODES = {-32020: "HeaderMismatchError"}
+_MODERN_CODES[-32021] = "MissingRequiredClientCapabilityError"
+_MODERN_CODES[-32022] = "UnsupportedProtocolVersionError"
+_LEGACY_CODES = {-32001, -32002, -32042}
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """One request as it was read, and its reply."""
+
+    method: str
+    headers: Any
+    received: bytes | None
+    """The request's body; ``None`` where it was refused unread."""
+    status: int
+    reply_headers: dict[str, str]
+    sent: bytes
+
+    @property
+    def incoming(self) -> Any:
+        """The request's body as JSON; ``None`` where it is none."""
+        try:
+            return json.loads(self.received or b"")
+        except (ValueError, RecursionError):
+            return None
+
+
+@dataclass(slots=True)
+class Wire:
+    """What went over the wire in one test."""
+
+    found: list[str] = field(default_factory=list)
+    sessions: dict[str, str] = field(default_factory=dict, repr=False)
+    """The revision that each session negotiated, by its id."""
+    replies: int = 0
+
+    def observe(self, traffic: Traffic) -> None:
+        """Check one reply, and learn from it which revision its session speaks."""
+        self.replies += 1
+        self._learn(traffic)
+        revision = self._revision(traffic)
+        for fault in (*http_faults(traffic), *body_faults(traffic, revision)):
+            self.found.append(f"{revision or 'unknown revision'}: {fault}\n  {_excerpt(traffic)}")
+
+    def take(self) -> list[str]:
+        """Return what was found, and forget it: for tests of this very check."""
+        found, self.found = self.found, []
+        return found
+
+    def _learn(self, traffic: Traffic) -> None:
+        session = traffic.reply_headers.get("mcp-session-id")
+        if session:
+            result = json.loads(traffic.sent.partition(b"data: ")[2] or traffic.sent)["result"]
+            self.sessions[session] = result["protocolVersion"]
+
+    def _revision(self, traffic: Traffic) -> str | None:
+        incoming = traffic.incoming
+        header = (traffic.headers.get("Mcp-Protocol-Version") or "").strip()
+        opened = traffic.reply_headers.get("mcp-session-id")
+        named = (
+            _stated(incoming)
+            or self.sessions.get(opened or "")
+            or (header if header in MODERN_PROTOCOL_VERSIONS else None)
+            or self.sessions.get(traffic.headers.get("Mcp-Session-Id") or "")
+            or header
+        )
+        return named if named in KNOWN_PROTOCOL_VERSIONS else None
+
+
+def http_faults(traffic: Traffic) -> Iterator[str]:
+    """Yield what is wrong with the HTTP response, whatever it carries."""
+    headers, status = traffic.reply_headers, traffic.status
+    if status in (202, 204) and traffic.sent:
+        yield f"{status} with a body"
+    if status == 401 and not headers.get("www-authenticate"):
+        yield "401 without WWW-Authenticate"
+    if status == 405 and not headers.get("allow"):
+        yield "405 without Allow"
+    if status >= 300 and status < 400:
+        yield f"a redirect, {status}"
+    if "mcp-session-id" in headers and _requests(traffic.incoming)[:1] != ["initialize"]:
+        yield "Mcp-Session-Id on a reply to something else than initialize"
+    if headers.get("content-type", "").startswith("application/json") and b"\n" in traffic.sent:
+        yield "JSON of more than one line"
+
+
+def body_faults(traffic: Traffic, revision: str | None) -> Iterator[str]:
+    """Yield what is wrong with the messages of a reply."""
+    if not traffic.sent:
+        if traffic.status not in (202, 204) and traffic.method != "HEAD":
+            yield f"{traffic.status} without a body"
+        return
+    try:
+        (reply,) = messages_of(traffic.reply_headers.get("content-type"), traffic.sent)
+    except (ValueError, AssertionError) as error:
+        yield f"the body is not one message: {error}"
+        return
+    yield from reply_faults(reply, traffic.incoming, traffic.status, revision)
+
+
+def reply_faults(reply: Any, incoming: Any, status: int, revision: str | None) -> Iterator[str]:
+    """Yield what is wrong with one message, or one batch, as the reply to ``incoming``."""
+    if isinstance(reply, list):
+        if revision != "2025-03-26":
+            yield "a batch, which only 2025-03-26 has"
+        asked = {_key(each["id"]): each for each in incoming if _has_id(each)}
+        for each in reply:
+            request = asked.get(_key(each.get("id")))
+            yield from message_faults(each, request, status, revision)
+        return
+    yield from message_faults(reply, incoming, status, revision)
+
+
+def message_faults(message: Any, request: Any, status: int, revision: str | None) -> Iterator[str]:
+    """Yield what is wrong with one response as the answer to ``request``."""
+    if not isinstance(message, dict):
+        yield "not a JSON object"
+        return
+    yield from _envelope_faults(message, status)
+    yield from _id_faults(message, request)
+    if revision is None:
+        return
+    if "error" in message:
+        yield from error_faults(message["error"], revision)
+    elif isinstance(message.get("result"), dict) and isinstance(request, dict):
+        yield from result_faults(message["result"], request.get("method"), revision)
+
+
+def result_faults(result: dict[str, Any], method: Any, revision: str) -> Iterator[str]:
+    """Yield what is wrong with the result of ``method`` in ``revision``."""
+    try:
+        validate_server_result(method, revision, result)
+    except KeyError:
+        yield f"a result of {method!r}, which {revision} does not have"
+        return
+    except ValidationError as error:
+        yield f"mcp-types: {error.errors(include_url=False)[:3]}"
+    definition = schemas.result_definition(method, result)
+    if definition and schemas.available(revision):
+        yield from schemas.faults(result, revision, definition)
+    yield from facts.unknown_fields(result, method, revision)
+    yield from facts.invalid_schemas(result)
+
+
+def error_faults(error: dict[str, Any], revision: str) -> Iterator[str]:
+    """Yield what is wrong with an error in ``revision``."""
+    modern = revision in MODERN_PROTOCOL_VERSIONS
+    code = error.get("code")
+    if code in (_LEGACY_CODES if modern else _MODERN_CODES):
+        yield f"the code {code}, which {revision} does not have"
+    elif code in _MODERN_CODES and schemas.available(revision):
+        wrapped = {"jsonrpc": "2.0", "id": 0, "error": error}
+        yield from schemas.faults(wrapped, revision, _MODERN_CODES[code])
+
+
+def _envelope_faults(message: dict[str, Any], status: int) -> Iterator[str]:
+    model = JSONRPCError if "error" in message else JSONRPCResponse
+    try:
+        model.model_validate(message, strict=True)
+    except ValidationError as error:
+        yield f"not a JSON-RPC response: {error.errors(include_url=False)[:3]}"
+        return
+    members = {"jsonrpc", "id", "error" if model is JSONRPCError else "result"}
+    if set(message) != members:
+        yield f"members {sorted(message)}, not {sorted(members)}"
+    if model is JSONRPCError and not set(message["error"]) <= {"code", "message", "data"}:
+        yield f"an error with members {sorted(message['error'])}"
+    if message["id"] is None and status < 300:
+        yield f'"id": null in a {status}'
+    if model is JSONRPCResponse and status >= 300:
+        yield f"a result in a {status}"
+
+
+def _id_faults(message: dict[str, Any], request: Any) -> Iterator[str]:
+    unread = message.get("error", {}).get("code") == PARSE_ERROR
+    expected = request["id"] if _has_id(request) and not unread else None
+    if expected is not None and len(json.dumps(expected)) > MAX_ID_LENGTH:
+        return
+    if _key(message.get("id")) != _key(expected):
+        yield f"the id {message.get('id')!r} instead of {expected!r}"
+
+
+def _has_id(request: Any) -> bool:
+    # The id of a response is the server's own, and never comes back.
+    if not isinstance(request, dict) or ("method" not in request and _is_response(request)):
+        return False
+    value = request.get("id")
+    return isinstance(value, (str, int)) and not isinstance(value, bool)
+
+
+def _is_response(message: dict[str, Any]) -> bool:
+    return "result" in message or "error" in message
+
+
+def _key(value: Any) -> tuple[str, str]:
+    return type(value).__name__, json.dumps(value)
+
+
+def _stated(incoming: Any) -> str | None:
+    params = incoming.get("params") if isinstance(incoming, dict) else None
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    stated = meta.get(PROTOCOL_VERSION_META_KEY) if isinstance(meta, dict) else None
+    if not isinstance(stated, str):
+        return None
+    # Whatever it says, the request is of the modern era, and so is its error.
+    return stated if stated in MODERN_PROTOCOL_VERSIONS else MODERN_PROTOCOL_VERSIONS[-1]
+
+
+def _requests(incoming: Any) -> list[Any]:
+    each = incoming if isinstance(incoming, list) else [incoming]
+    return [message.get("method") for message in each if isinstance(message, dict)]
+
+
+def _excerpt(traffic: Traffic) -> str:
+    received = (traffic.received or b"")[:400].decode("utf-8", "replace")
+    sent = traffic.sent[:800].decode("utf-8", "replace")
+    return f"{traffic.method} {received} -> {traffic.status} {sent}"
+
+
+class _Reading:
+    """A request that remembers the body that was read from it."""
+
+    def __init__(self, request: Any) -> None:
+        self._request = request
+        self.received: bytes | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._request, name)
+
+    async def read(self, limit: int) -> bytes:
+        body: bytes = await self._request.read(limit)
+        self.received = body
+        return body
+
+
+def watch(respond: Callable[..., Any], wire: Wire) -> Callable[..., Any]:
+    """Return ``respond`` with ``wire`` looking on."""
+
+    async def watched(request: Any, endpoint: Any, runner: Any) -> Any:
+        reading = _Reading(request)
+        reply = await respond(reading, endpoint, runner)
+        headers = {name.lower(): value for name, value in reply.headers.items()}
+        wire.observe(
+            Traffic(
+                request.method, request.headers, reading.received, reply.status, headers, reply.body
+            )
+        )
+        return reply
+
+    return watched
+
+
+@contextmanager
+def watching() -> Iterator[Wire]:
+    """Look on at both doors; fail at the end if anything was wrong."""
+    wire = Wire()
+    with pytest.MonkeyPatch.context() as patch:
+        for door in ("django_mcp.transport.views", "django_mcp.asgi"):
+            original = pytest.importorskip(door).respond
+            patch.setattr(f"{door}.respond", watch(original, wire))
+        yield wire
+    if wire.found:
+        pytest.fail("\n".join(("The server sent what it must not:", *wire.found)), pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def valid_wire() -> Iterator[Wire]:
+    """Fail any test in which the server sends something that its revision does not allow."""
+    with watching() as wire:
+        yield wire
