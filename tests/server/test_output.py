@@ -18,7 +18,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import models
 from mcp_types import CallToolResult, TextContent
-from pydantic import AnyUrl, BaseModel, ConfigDict, Field, RootModel, computed_field
+from pydantic import AnyUrl, BaseModel, ConfigDict, Field, JsonValue, RootModel, computed_field
 from typing_extensions import TypeAliasType, TypedDict
 
 from django_mcp import RegistrationError, ToolError, content

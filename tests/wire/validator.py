@@ -63,6 +63,9 @@ class Wire:
     """The revision that each session negotiated, by its id."""
     replies: int = 0
 
+    def __repr__(self) -> str:
+        return f"<Wire {self.replies} replies, {len(self.found)} faults>"
+
     def observe(self, traffic: Traffic) -> None:
         """Check one reply, and learn from it which revision its session speaks."""
         self.replies += 1
