@@ -309,7 +309,8 @@ PROVOCATIONS: dict[str, dict[str, Provocation]] = {
         "`Mcp-Session-Id` is missing": lambda c: c.send(request()),
         "The session is unknown, expired, ended or somebody else's": in_a_lost_session,
         "The database cannot be reached": with_the_database_out_of_reach,
-        "A batch is empty or too long, or the session's revision has none": batches,
+        "A batch is empty or too long or has something in it without a readable id, or the "
+        "session's revision has none": batches,
         "A session cap is reached and every session is busy": with_every_session_busy,
     },
     "## At revision 2026-07-28": ANSWERED
@@ -328,7 +329,8 @@ PROVOCATIONS: dict[str, dict[str, Provocation]] = {
 }
 
 WITHOUT_ID = {
-    "A batch is empty or too long, or the session's revision has none",
+    "A batch is empty or too long or has something in it without a readable id, or the session's "
+    "revision has none",
     "The body is a batch or a response",
 }
 """Rows below the first table whose answers carry no id."""

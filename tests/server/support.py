@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from jsonschema import Draft202012Validator
+from pydantic import Field
 
 from django_mcp import MCPServer
 from django_mcp.testing import Answer, MCPClient
@@ -67,3 +68,24 @@ def references(value: Any) -> Iterator[str]:
 
 def accepts(schema: dict[str, Any], value: Any) -> bool:
     return bool(Draft202012Validator(schema).is_valid(value))
+
+
+def returning(annotation: Any, value: Any) -> Any:
+    """A function so annotated that returns ``value``, or what it makes; ``...``: no annotation."""
+
+    def give():
+        return value() if callable(value) else value
+
+    give.__annotations__ = {} if annotation is ... else {"return": annotation}
+    return give
+
+
+def reading(uri: str, function: Any, *, template: str = "", **options: Any) -> Any:
+    server = MCPServer("test")
+    server.resource(template or uri, name="it", **options)(function)
+    return client_of(server).read(uri)
+
+
+def mirrored(name: Any, **more: Any) -> Any:
+    """The annotation of a parameter that clients mirror into the header ``Mcp-Param-<name>``."""
+    return Field(json_schema_extra={"x-mcp-header": name}, **more)

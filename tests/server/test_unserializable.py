@@ -19,7 +19,7 @@ from mcp_types import CallToolResult
 from pydantic import BaseModel, computed_field, field_serializer
 
 from django_mcp import MCPServer
-from tests.server.support import REVISIONS, call, client_of, serve_tool
+from tests.server.support import REVISIONS, call, client_of, returning, serve_tool
 
 
 class Person(BaseModel):
@@ -48,14 +48,6 @@ class LeakySerializer(BaseModel):
     @field_serializer("value")
     def leak(self, value: int) -> int:
         raise ValueError("a secret")
-
-
-def returning(annotation: Any, value: Any) -> Any:
-    def give():
-        return value() if callable(value) else value
-
-    give.__annotations__ = {} if annotation is ... else {"return": annotation}
-    return give
 
 
 def user() -> User:

@@ -21,6 +21,7 @@ from .speech import (
     MODERN,
     OMIT,
     STANDING,
+    Caller,
     mirrored,
     modern_request,
     notification,
@@ -115,9 +116,10 @@ def test_a_body_that_middleware_has_read_is_still_there(caller, settings):
     assert caller.post(BODY, **mirrored(CALL)).status == 200
 
 
-def test_user_code_may_look_at_the_body(caller):
-    """``ctx.request.body`` is the request's, whichever the door."""
-    answer = caller.call("tools/call", name="body_length")
+@pytest.mark.parametrize("path", ["/mcp", "/curious/mcp"], ids=["plain AUTH", "curious AUTH"])
+def test_user_code_may_look_at_the_body(door, path):
+    """``ctx.request.body`` is the request's, whichever the door, and whatever AUTH looked at."""
+    answer = Caller(door, path).call("tools/call", name="body_length")
     assert answer.result["structuredContent"] > 100
 
 

@@ -28,6 +28,7 @@ urlpatterns = [
     endpoint("session/mcp", server=wire, auth="django_mcp.auth.django_user"),
     endpoint("unset/mcp", server=bare),
     endpoint("broken/mcp", server=wire, auth=who.broken),
+    endpoint("curious/mcp", server=wire, auth=who.curious),
     endpoint("async/mcp", server=wire, auth=who.asynchronous),
     endpoint("object/mcp", server=wire, auth=who.AsynchronousObject()),
     endpoint("odd/mcp", server=wire, auth=who.odd),

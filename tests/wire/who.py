@@ -50,6 +50,13 @@ class AsynchronousObject:
         return Principal(AnonymousUser())
 
 
+def curious(request: HttpRequest) -> Principal:
+    """Look at more than the headers, as most callables do, and let everybody in."""
+    assert request.META["REQUEST_METHOD"] == request.method
+    assert request.COOKIES is not None
+    return Principal(AnonymousUser())
+
+
 async def asynchronous(request: HttpRequest) -> Principal:
     """Let everybody in, asynchronously."""
     return Principal(AnonymousUser())

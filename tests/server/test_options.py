@@ -1,0 +1,214 @@
+"""Names and options of what is registered: which are refused, and how the rest is described."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from mcp_types import Icon
+
+from django_mcp import MCPServer, RegistrationError
+from django_mcp.server.results import dump
+
+
+def ping() -> str:
+    return "pong"
+
+
+async def aping() -> str:
+    return "pong"
+
+
+BAD_NAMES = ["a b", "a/b", "größe", "a:b", "x" * 129, "a\n", "<lambda>", "a,b", "a$"]
+
+
+@pytest.mark.parametrize("name", BAD_NAMES, ids=repr)
+def test_a_bad_name_is_refused(name):
+    server = MCPServer("test")
+    with pytest.raises(RegistrationError, match="use 1 to 128 letters, digits, underscores"):
+        server.tool(name=name)(ping)
+    with pytest.raises(RegistrationError, match="use 1 to 128 letters"):
+        server.prompt(name=name)(ping)
+
+
+@pytest.mark.parametrize("name", ["a", "A-b_c.9", "admin.tools.list", "x" * 128])
+def test_a_good_name_is_taken(name):
+    server = MCPServer("test")
+    server.tool(name=name)(ping)
+    assert server.find_tool(name) is not None
+
+
+def test_a_lambda_needs_a_name():
+    server = MCPServer("test")
+    with pytest.raises(RegistrationError, match="<lambda>"):
+        server.tool(lambda: 1)
+    server.tool(name="one")(lambda: 1)
+
+
+def test_a_name_is_taken_once_for_each_kind():
+    server = MCPServer("test")
+    server.tool(ping)
+    server.prompt(ping)
+    server.resource("ping://")(ping)
+    with pytest.raises(RegistrationError, match="already has a tool 'ping'"):
+        server.tool(ping)
+    with pytest.raises(RegistrationError, match="already has a prompt 'ping'"):
+        server.prompt(ping)
+    with pytest.raises(RegistrationError, match="already has a resource 'ping://'"):
+        server.resource("ping://")(ping)
+
+
+def test_names_are_case_sensitive():
+    server = MCPServer("test")
+    server.tool(ping)
+    server.tool(name="Ping")(ping)
+    assert [tool.key for tool in server.tools] == ["Ping", "ping"]
+
+
+def test_a_timeout_needs_a_function_that_can_be_stopped():
+    server = MCPServer("test")
+    with pytest.raises(RegistrationError, match="ping: timeout= needs an `async def` function"):
+        server.tool(timeout=1)(ping)
+    for seconds in (0, -1):
+        with pytest.raises(RegistrationError, match="aping: timeout="):
+            server.tool(timeout=seconds)(aping)
+    server.tool(timeout=0.5)(aping)
+
+
+def test_a_permission_that_would_let_everybody_in_is_refused():
+    async def may(user: Any) -> bool:
+        return False
+
+    for permission in (may, 5):
+        with pytest.raises(RegistrationError, match="permission= takes a Django permission"):
+            MCPServer("test").tool(permission=permission)(ping)
+        with pytest.raises(RegistrationError, match="permission= takes a Django permission"):
+            MCPServer("test").prompt(permission=permission)(ping)
+        with pytest.raises(RegistrationError, match="permission= takes a Django permission"):
+            MCPServer("test").resource("x://y", permission=permission)(ping)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"input_schema": {"type": "array"}}, 'input_schema= must have "type": "object"'),
+        ({"input_schema": {}}, 'input_schema= must have "type": "object"'),
+        ({"output_schema": {"type": "string"}}, "output_schema= needs a return annotation"),
+        ({"title": 5}, "ping: title: "),
+        ({"description": 5}, "ping: description: "),
+        ({"meta": {"a": object()}}, "ping: its description is not JSON"),
+        ({"icons": [{"sizes": ["1x1"]}]}, "ping: icons"),
+    ],
+)
+def test_options_that_cannot_be_sent_are_refused(options, message):
+    with pytest.raises(RegistrationError, match=message):
+        MCPServer("test").tool(**options)(ping)
+
+
+def test_an_explicit_schema_belongs_to_the_site():
+    server = MCPServer("test")
+    schema = {
+        "type": "object",
+        "properties": {"region": {"anyOf": [{"type": "string"}], "x-mcp-header": "Region"}},
+    }
+    before = json.dumps(schema)
+
+    def find(region: str) -> str:
+        return region
+
+    server.tool(input_schema=schema)(find)
+    assert json.dumps(schema) == before
+
+
+def test_options_of_a_tool_are_described():
+    server = MCPServer("test")
+    server.tool(
+        title="A ping",
+        description="Says pong",
+        read_only=True,
+        destructive=False,
+        idempotent=True,
+        open_world=False,
+        icons=[Icon(src="https://example.com/i.png", mime_type="image/png", sizes=["48x48"])],
+        meta={"example.com/key": {"a": None}},
+    )(ping)
+    assert server.find_tool("ping").description == {
+        "name": "ping",
+        "title": "A ping",
+        "description": "Says pong",
+        "inputSchema": {"type": "object", "properties": {}},
+        "annotations": {
+            "readOnlyHint": True,
+            "destructiveHint": False,
+            "idempotentHint": True,
+            "openWorldHint": False,
+        },
+        "icons": [
+            {"src": "https://example.com/i.png", "mimeType": "image/png", "sizes": ["48x48"]}
+        ],
+        "_meta": {"example.com/key": {"a": None}},
+    }
+
+
+def test_options_not_given_are_not_described():
+    server = MCPServer("test")
+    server.tool(ping)
+    assert server.find_tool("ping").description == {
+        "name": "ping",
+        "inputSchema": {"type": "object", "properties": {}},
+    }
+
+
+def test_only_the_hints_that_were_given_are_sent():
+    server = MCPServer("test")
+    server.tool(destructive=False)(ping)
+    assert server.find_tool("ping").description["annotations"] == {"destructiveHint": False}
+
+
+def test_stray_completions_are_found_by_the_check():
+    server = MCPServer("test")
+
+    @server.prompt
+    def hello(name: str) -> str:
+        return name
+
+    @server.resource("y://{id}")
+    def item(id: int) -> str:
+        return ""
+
+    for reference, argument in [
+        ("hello", "nam"),
+        ("nobody", "name"),
+        ("x://{id}", "id"),
+        ("y://{id}", "key"),
+    ]:
+        server.completion(reference, argument)(lambda value: [])
+    server.completion("hello", "name")(lambda value: [])
+    server.completion("y://{id}", "id")(lambda value: [])
+    assert [line.split(": there")[0] for line in server.check()] == [
+        "completion of 'nam' for 'hello'",
+        "completion of 'name' for 'nobody'",
+        "completion of 'id' for 'x://{id}'",
+        "completion of 'key' for 'y://{id}'",
+    ]
+
+
+def test_the_server_describes_itself():
+    server = MCPServer(
+        "shop",
+        version="1.2",
+        title="The shop",
+        description="Sells",
+        website_url="https://example.com",
+        icons=[Icon(src="https://example.com/i.png")],
+    )
+    assert server.implementation() == {
+        "name": "shop",
+        "version": "1.2",
+        "title": "The shop",
+        "description": "Sells",
+        "websiteUrl": "https://example.com",
+        "icons": [dump(Icon(src="https://example.com/i.png"))],
+    }
+    assert repr(server) == "<MCPServer 'shop'>"
