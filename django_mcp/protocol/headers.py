@@ -130,7 +130,7 @@ def _value_at(path: Iterable[str], arguments: Any) -> Any:
 def _same(text: str, value: Any) -> bool:
     if isinstance(value, bool):
         return text == ("true" if value else "false")
-    if isinstance(value, int):
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
         return bool(_INTEGER.fullmatch(text)) and int(text.partition(".")[0]) == value
     return bool(text == value)
 
