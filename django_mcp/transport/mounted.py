@@ -52,7 +52,6 @@ class MountedRequest:
         self._scope = scope
         self._receive = receive
         self._django: LightRequest | None = None
-        self._body = b""
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.headers = ScopeHeaders(scope["headers"])
@@ -90,8 +89,7 @@ class MountedRequest:
                 raise BodyTooLarge
             chunks.append(chunk)
             if not event.get("more_body", False):
-                self._body = b"".join(chunks)
-                return self._body
+                return self._keep(b"".join(chunks))
 
     def django(self) -> HttpRequest:
         """Return the request as Django's: always the same, and cheap until it is looked at."""
@@ -99,10 +97,11 @@ class MountedRequest:
             self._django = LightRequest(self._scope, self)
         return self._django
 
-    @property
-    def body(self) -> bytes:
-        """What has been read so far."""
-        return self._body
+    def _keep(self, body: bytes) -> bytes:
+        # AUTH has looked at the Django request before there was a body.
+        django = self.django()
+        django._body = body
+        return body
 
 
 class LightRequest(ASGIRequest):
@@ -131,7 +130,7 @@ class LightRequest(ASGIRequest):
     def _become_whole(self) -> None:
         given = dict(self.__dict__)
         self._whole = True
-        ASGIRequest.__init__(self, self.scope, BytesIO(self._mounted.body))
+        ASGIRequest.__init__(self, self.scope, BytesIO())
         lazy: dict[str, Any] = {
             "session": SimpleLazyObject(self._load_session),
             "user": SimpleLazyObject(lambda: auth.get_user(self)),
