@@ -8,6 +8,7 @@ bounded nesting. Every failure says as much about the request's id as could be r
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -130,9 +131,8 @@ def _load(body: bytes) -> Any:
 def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"duplicated member {twice[:80]!r}")
+        counts = Counter(name for name, _ in pairs)
+        raise ValueError(f"duplicated member {counts.most_common(1)[0][0][:80]!r}")
     return members
 
 

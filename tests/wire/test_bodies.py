@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import time
 from typing import Any
 from wsgiref.handlers import SimpleHandler
 
@@ -13,6 +14,7 @@ from django.core.handlers.asgi import ASGIHandler
 from django.core.handlers.wsgi import WSGIHandler
 
 from django_mcp.asgi import mount
+from django_mcp.protocol import messages
 from tests.asgi import scope_of
 
 from .doors import keeping_connections
@@ -152,6 +154,16 @@ def through_wsgiref(stream: Any, **environ: Any) -> tuple[int, str, bytes, str]:
         handler.run(WSGIHandler())
     head, _, body = output.getvalue().partition(b"\r\n\r\n")
     return int(head.split()[1]), head.decode("latin-1"), body, errors.getvalue()
+
+
+def test_a_member_that_comes_twice_among_many_is_found_at_once():
+    """F25: in one pass, or a body within the limit would keep a worker busy for minutes."""
+    members = b",".join(b'"k%d":0' % number for number in range(30_000))
+    before = time.perf_counter()
+    refused = messages.parse(b"{" + members + b',"k29999":0}')
+    assert time.perf_counter() - before < 3
+    assert isinstance(refused, messages.Invalid)
+    assert "k29999" in refused.error.message
 
 
 def test_a_real_wsgi_server_can_send_the_refusal(limited):
