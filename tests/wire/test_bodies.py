@@ -159,9 +159,9 @@ def through_wsgiref(stream: Any, **environ: Any) -> tuple[int, str, bytes, str]:
 def test_a_member_that_comes_twice_among_many_is_found_at_once():
     """F25: in one pass, or a body within the limit would keep a worker busy for minutes."""
     members = b",".join(b'"k%d":0' % number for number in range(30_000))
-    before = time.perf_counter()
+    before = time.process_time()
     refused = messages.parse(b"{" + members + b',"k29999":0}')
-    assert time.perf_counter() - before < 3
+    assert time.process_time() - before < 3
     assert isinstance(refused, messages.Invalid)
     assert "k29999" in refused.error.message
 
