@@ -1,11 +1,14 @@
-"""Sessions and requests in flight, as rows that any worker can serve.
+"""Sessions, streams, queued messages and requests in flight, as rows that any worker can serve.
 
 No row is ever read, changed in Python and written back: state moves by compare-and-set, counters
-by ``F()``, and every age is measured by the database's clock.
+by ``F()``, and every age is measured by the database's clock. Whoever inserts a child first updates
+its parent under the condition that it lives.
 """
 
 from __future__ import annotations
 
+import secrets
+import time
 import uuid
 
 from django.conf import settings
@@ -13,6 +16,18 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from .clock import DatabaseNow
+
+
+def new_id() -> uuid.UUID:
+    """Return a key that is known before its row exists and that sorts by age.
+
+    RFC 9562, sections 5.7 and 6.2 (UUID version 7, method 3): milliseconds, then a 4,096th of one,
+    then chance. New rows are neighbours in the index, and those of one process are in order.
+    """
+    milliseconds, nanoseconds = divmod(time.time_ns(), 1_000_000)
+    fraction = nanoseconds * 4096 // 1_000_000
+    high = (milliseconds & (1 << 48) - 1) << 16 | 7 << 12 | fraction
+    return uuid.UUID(int=high << 64 | 2 << 62 | secrets.randbits(62))
 
 
 class Session(models.Model):
@@ -49,6 +64,9 @@ class Session(models.Model):
     log_level = models.CharField(_("log level"), max_length=16, default="info")
     state = models.CharField(_("state"), max_length=8, choices=State.choices, default=State.OPENED)
     request_count = models.PositiveBigIntegerField(_("requests"), default=0)
+    changes_seen = models.PositiveBigIntegerField(
+        _("changes seen"), default=0, help_text=_("The last change when the session was opened.")
+    )
     created = models.DateTimeField(_("created"), default=DatabaseNow)
     last_active = models.DateTimeField(_("last active"), default=DatabaseNow)
     expires = models.DateTimeField(_("expires"))
@@ -67,6 +85,84 @@ class Session(models.Model):
 
     def __str__(self) -> str:
         return f"{self.client_name or _('unnamed client')} {str(self.id)[:8]}"
+
+
+class Stream(models.Model):
+    """A stream of messages to the client: what one POST is answered with, or the session's own.
+
+    A connection shows it as Server-Sent Events. When that breaks, another one goes on, at whatever
+    worker: the rows after the last event that the client has seen.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    session = models.ForeignKey(
+        Session, verbose_name=_("session"), on_delete=models.CASCADE, related_name="streams"
+    )
+    own = models.BooleanField(
+        _("the session's own"),
+        null=True,
+        default=None,
+        help_text=_("True for the stream that GET opens; a session has one of those."),
+    )
+    next_seq = models.PositiveBigIntegerField(_("next number"), default=1)
+    delivered = models.PositiveBigIntegerField(
+        _("delivered"), default=0, help_text=_("Own streams: the last number that was sent.")
+    )
+    trimmed = models.PositiveBigIntegerField(
+        _("trimmed"), default=0, help_text=_("The last number that is no longer kept.")
+    )
+    epoch = models.PositiveIntegerField(
+        _("epoch"), default=0, help_text=_("Connections so far; the newest one delivers.")
+    )
+    reader = models.CharField(
+        _("reader"), max_length=128, blank=True, help_text=_("Where to ring for the newest one.")
+    )
+    changes_seen = models.PositiveBigIntegerField(
+        _("changes seen"), default=0, help_text=_("Own streams: the last change told.")
+    )
+    created = models.DateTimeField(_("created"), default=DatabaseNow)
+    closed = models.DateTimeField(_("closed"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("stream")
+        verbose_name_plural = _("streams")
+        # NULL differs from NULL, so any number of streams of POSTs, and one that is the session's.
+        constraints = (models.UniqueConstraint(fields=["session", "own"], name="mcp_stream_own"),)
+        indexes = (models.Index(fields=["closed"], name="mcp_stream_closed"),)
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+class OutgoingMessage(models.Model):
+    """One message to the client, in its place on one stream."""
+
+    class Kind(models.TextChoices):
+        """What becomes of it where room is short: notifications go first, responses never."""
+
+        NOTIFICATION = "notification", _("notification")
+        REQUEST = "request", _("request")
+        RESPONSE = "response", _("response")
+
+    id = models.BigAutoField(primary_key=True)
+    stream = models.ForeignKey(
+        Stream,
+        verbose_name=_("stream"),
+        on_delete=models.CASCADE,
+        related_name="messages",
+        db_index=False,  # mcp_message_place begins with it
+    )
+    seq = models.PositiveBigIntegerField(_("number"))
+    kind = models.CharField(_("kind"), max_length=12, choices=Kind.choices)
+    body = models.TextField(_("message"))
+
+    class Meta:
+        verbose_name = _("outgoing message")
+        verbose_name_plural = _("outgoing messages")
+        constraints = (models.UniqueConstraint(fields=["stream", "seq"], name="mcp_message_place"),)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.seq}"
 
 
 class PendingRequest(models.Model):
@@ -89,8 +185,9 @@ class PendingRequest(models.Model):
         ANSWERED = "answered", _("answered")
         FAILED = "failed", _("failed")
         CANCELLED = "cancelled", _("cancelled")
+        TIMED_OUT = "timed_out", _("timed out")
 
-    id = models.BigAutoField(primary_key=True)
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     session = models.ForeignKey(
         Session,
         verbose_name=_("session"),
@@ -99,6 +196,22 @@ class PendingRequest(models.Model):
         on_delete=models.CASCADE,
         related_name="pending_requests",
         db_index=False,  # mcp_pending_session begins with it
+    )
+    stream = models.ForeignKey(
+        Stream,
+        verbose_name=_("stream"),
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="pending_requests",
+    )
+    parent = models.ForeignKey(
+        "self",
+        verbose_name=_("asked by"),
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="questions",
     )
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -118,10 +231,15 @@ class PendingRequest(models.Model):
     name = models.CharField(_("name"), max_length=255, blank=True)
     state = models.CharField(_("state"), max_length=9, choices=State.choices, default=State.RUNNING)
     owner = models.CharField(_("process"), max_length=32, blank=True)
+    channel = models.CharField(
+        _("channel"), max_length=128, blank=True, help_text=_("Where to ring for its process.")
+    )
     lease_until = models.DateTimeField(_("lease until"), null=True, blank=True)
     deadline = models.DateTimeField(_("deadline"), null=True, blank=True)
     cancel_requested = models.BooleanField(_("cancel requested"), default=False)
+    answer = models.TextField(_("answer"), blank=True, editable=False)
     created = models.DateTimeField(_("created"), default=DatabaseNow)
+    ended = models.DateTimeField(_("ended"), null=True, blank=True)
 
     class Meta:
         verbose_name = _("pending request")
@@ -133,3 +251,98 @@ class PendingRequest(models.Model):
 
     def __str__(self) -> str:
         return f"{self.method} {self.name}".strip()
+
+
+class Subscription(models.Model):
+    """The wish to hear when a resource changes: a session's, or that of a request that listens."""
+
+    id = models.BigAutoField(primary_key=True)
+    session = models.ForeignKey(
+        Session,
+        verbose_name=_("session"),
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="subscriptions",
+        db_index=False,  # mcp_subscription_once begins with it
+    )
+    request = models.ForeignKey(
+        PendingRequest,
+        verbose_name=_("request"),
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="subscriptions",
+    )
+    server = models.CharField(_("server"), max_length=128)
+    uri = models.TextField(_("URI"))
+    uri_digest = models.CharField(_("digest of the URI"), max_length=64, editable=False)
+    changes_seen = models.PositiveBigIntegerField(
+        _("changes seen"), default=0, help_text=_("The last change before the subscription.")
+    )
+    created = models.DateTimeField(_("created"), default=DatabaseNow)
+
+    class Meta:
+        verbose_name = _("subscription")
+        verbose_name_plural = _("subscriptions")
+        constraints = (
+            models.UniqueConstraint(fields=["session", "uri_digest"], name="mcp_subscription_once"),
+        )
+        indexes = (models.Index(fields=["server", "uri_digest"], name="mcp_subscription_uri"),)
+
+    def __str__(self) -> str:
+        return self.uri
+
+
+class ChangeCounter(models.Model):
+    """Numbers the changes of one server: its row is locked until they are committed.
+
+    So the order of their numbers is the order in which they become visible, and nobody who reads
+    on from a number misses one.
+    """
+
+    server = models.CharField(_("server"), max_length=128, primary_key=True)
+    serial = models.PositiveBigIntegerField(_("last number"), default=0)
+
+    class Meta:
+        verbose_name = _("change counter")
+        verbose_name_plural = _("change counters")
+
+    def __str__(self) -> str:
+        return f"{self.server} {self.serial}"
+
+
+class Change(models.Model):
+    """That a list or a resource has changed, and when last: one row, however often it does."""
+
+    class Kind(models.TextChoices):
+        """What has changed."""
+
+        TOOLS = "tools", _("list of tools")
+        PROMPTS = "prompts", _("list of prompts")
+        RESOURCES = "resources", _("list of resources")
+        RESOURCE = "resource", _("resource")
+
+    id = models.BigAutoField(primary_key=True)
+    server = models.CharField(_("server"), max_length=128)
+    kind = models.CharField(_("kind"), max_length=9, choices=Kind.choices)
+    uri = models.TextField(_("URI"), blank=True)
+    uri_digest = models.CharField(_("digest of the URI"), max_length=64, blank=True)
+    serial = models.PositiveBigIntegerField(_("number"))
+    changed = models.DateTimeField(_("changed"), default=DatabaseNow)
+
+    class Meta:
+        verbose_name = _("change")
+        verbose_name_plural = _("changes")
+        constraints = (
+            models.UniqueConstraint(
+                fields=["server", "kind", "uri_digest"], name="mcp_change_what"
+            ),
+        )
+        indexes = (
+            models.Index(fields=["server", "serial"], name="mcp_change_serial"),
+            models.Index(fields=["kind", "changed"], name="mcp_change_age"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.uri}".strip()

@@ -3,20 +3,51 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+import random
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Final, TypeVar
 
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError, connections
 
 from ..conf import get_settings
 from ..protocol.errors import Unavailable
 
 logger = logging.getLogger("django_mcp.store")
 
+T = TypeVar("T")
+
+PATIENCE: Final = 1.0
+"""Seconds after which a transaction that collides with others is given up."""
+_COLLIDED: Final = ("40001", "40P01", (1205,), (1213,))
+"""Deadlocks and their like: states of PostgreSQL, numbers of MySQL."""
+
 
 def alias() -> str:
     """Return the database alias of all protocol rows: reads too, since a replica may lag."""
     return get_settings().database
+
+
+def insist(work: Callable[[], T]) -> T:
+    """Run a transaction, and once more where the database broke it off in favour of another one.
+
+    Not within a transaction of the caller's, which would be broken as a whole.
+    """
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return work()
+        except OperationalError as error:
+            occupied = connections[alias()].in_atomic_block
+            if occupied or not _has_collided(error) or time.monotonic() > end:
+                raise
+        time.sleep(random.uniform(0, 0.02))
+
+
+def _has_collided(error: OperationalError) -> bool:
+    state = getattr(error.__cause__, "sqlstate", None)
+    return state in _COLLIDED or error.args[:1] in _COLLIDED or "locked" in str(error)
 
 
 @contextmanager

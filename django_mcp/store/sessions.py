@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -17,7 +19,8 @@ from ..protocol.errors import SessionNotFound, Unavailable
 from ..protocol.lifecycle import Sender
 from ..protocol.versions import BY_NAME, Revision
 from ..server.ports import Principal, SessionInfo
-from .database import alias, available
+from .changes import last_number
+from .database import alias, available, insist
 
 LIVE = (Session.State.OPENED, Session.State.READY)
 EVICTED_AT_ONCE = 50
@@ -48,6 +51,23 @@ def end_sessions(sessions: QuerySet[Session]) -> int:
         return sessions.filter(state__in=LIVE).update(
             state=Session.State.ENDED, ended=DatabaseNow()
         )
+
+
+def is_ready(session: SessionInfo) -> bool:
+    """Return whether the client has sent ``notifications/initialized``, to whatever worker."""
+    rows = Session.objects.using(alias()).filter(pk=session.id, state=Session.State.READY)
+    with available():
+        return rows.exists()
+
+
+def note_use(requests: Mapping[str, int]) -> None:
+    """Note that sessions have been used, each by so many requests."""
+    by_number: dict[int, list[str]] = defaultdict(list)
+    for session, number in requests.items():
+        by_number[number].append(session)
+    for number, used in by_number.items():
+        living = Session.objects.using(alias()).filter(pk__in=used, state__in=LIVE)
+        living.update(last_active=DatabaseNow(), request_count=F("request_count") + number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +110,8 @@ class SessionStore:
                 client_info=info,
                 client_capabilities=sender.capabilities,
                 expires=DatabaseNow() + age,
+                # What changes from now on is told to the client, as soon as it listens.
+                changes_seen=last_number(self.server),
             )
         return _info(session), secret
 
@@ -97,7 +119,9 @@ class SessionStore:
         """Move the session from opened to ready, unless somebody already did."""
         with available():
             rows = Session.objects.using(alias()).filter(pk=session.id)
-            rows.filter(state=Session.State.OPENED).update(state=Session.State.READY)
+            opened = rows.filter(state=Session.State.OPENED)
+            # MySQL may come by the index on the state, and meet who has come by the key.
+            insist(lambda: opened.update(state=Session.State.READY))
 
     def set_log_level(self, session: SessionInfo, level: str) -> None:
         """Keep the level that the client asked for."""
@@ -118,7 +142,7 @@ class SessionStore:
     def _update(self, info: SessionInfo, **values: Any) -> None:
         with available():
             rows = Session.objects.using(alias()).filter(pk=info.id, state__in=LIVE)
-            if not rows.update(**values):
+            if not insist(lambda: rows.update(**values)):
                 raise SessionNotFound
 
     def _make_room(self, principal: Principal) -> None:
@@ -155,8 +179,10 @@ def _fresh() -> Q:
 
 
 def _busy() -> Exists:
+    # A lease that has run out is that of a process that died: what it ran protects nothing.
+    leased = Q(lease_until=None) | Q(lease_until__gt=DatabaseNow())
     running = PendingRequest.objects.filter(
-        session=OuterRef("pk"), state=PendingRequest.State.RUNNING
+        leased, session=OuterRef("pk"), state=PendingRequest.State.RUNNING
     )
     return Exists(running)
 

@@ -45,6 +45,17 @@ def keep_busy(session: Session) -> PendingRequest:
     )
 
 
+def test_what_a_dead_process_ran_keeps_no_session_alive():
+    session, secret = open_session()
+    age(session, days=2)
+    running = PendingRequest.objects.filter(pk=keep_busy(session).pk)
+    running.update(lease_until=DatabaseNow() + timedelta(seconds=30))
+    assert STORE.find(secret, NOBODY).id == str(session.pk)
+    running.update(lease_until=DatabaseNow() - timedelta(seconds=1))
+    with pytest.raises(SessionNotFound):
+        STORE.find(secret, NOBODY)
+
+
 def test_a_session_is_found_by_its_secret_which_is_not_stored():
     session, secret = open_session()
     found = STORE.find(secret, NOBODY)

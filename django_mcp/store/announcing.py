@@ -1,0 +1,148 @@
+"""How a change gets from the site's code into the database: on commit, once for a transaction."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
+
+from django.db import DatabaseError, InterfaceError, connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from ..server.changes import Topic
+from ..server.primitives import Resource
+from ..server.registry import MCPServer
+from . import changes
+from .database import alias, insist
+from .ledger import ledger
+from .watching import watch_model
+
+logger = logging.getLogger("django_mcp.store")
+
+
+class Announcer:
+    """Implements :class:`django_mcp.server.changes.Announcer`."""
+
+    def announce(self, server: MCPServer, topic: Topic, *, using: str | None) -> None:
+        """See :class:`django_mcp.server.changes.Announcer`."""
+        heard = _heard.get(None)
+        if heard is None or not heard.open or not _has_loop():
+            _announce(server.name, topic, using)
+        else:
+            heard.made.append((server.name, topic, using))
+
+    def watch(self, server: MCPServer, resource: Resource) -> None:
+        """See :class:`django_mcp.server.changes.Announcer`."""
+        watch_model(server, resource)
+
+
+@contextmanager
+def deferred() -> Iterator[None]:
+    """Make what asynchronous code announces here and now in this thread, when it has ended.
+
+    The thread knows its transactions; the loop on which the code runs does not.
+    """
+    heard = _Heard()
+    token = _heard.set(heard)
+    try:
+        yield
+    finally:
+        _heard.reset(token)
+        heard.open = False
+        for each in heard.made:
+            _announce(*each)
+
+
+@dataclass(slots=True)
+class _Heard:
+    """What asynchronous code has announced while a thread waits for it."""
+
+    made: list[tuple[str, Topic, str | None]] = field(default_factory=list)
+    open: bool = True
+    """Whether the thread still waits: a task may outlive the call that started it."""
+
+
+class _Batch:
+    """What is announced within one transaction; written once, by whatever commit hook runs first.
+
+    Each announcement leaves a hook, since those of a savepoint vanish with it. What vanished is
+    announced all the same if anything else is: a needless look harms nobody, a missing one does.
+    """
+
+    def __init__(self) -> None:
+        self._topics: dict[str, dict[Topic, None]] = defaultdict(dict)
+
+    def add(self, server: str, topic: Topic) -> None:
+        """Add a topic."""
+        self._topics[server][topic] = None
+
+    def tell(self) -> None:
+        """Tell everything that has been added since the last time."""
+        topics, self._topics = self._topics, defaultdict(dict)
+        for server, each in topics.items():
+            _tell(server, each)
+
+
+# Held by the hooks alone: a transaction that is rolled back drops them, and its batch with them.
+_batches: WeakValueDictionary[int, _Batch] = WeakValueDictionary()
+
+
+def _announce(server: str, topic: Topic, using: str | None) -> None:
+    opened = [each for each in _open_connections() if using in (None, each.alias)]
+    for connection in opened:
+        batch = _batches.get(id(connection))
+        if batch is None:
+            batch = _batches[id(connection)] = _Batch()
+        batch.add(server, topic)
+        transaction.on_commit(batch.tell, using=connection.alias)
+    if not opened:
+        _tell(server, [topic])
+
+
+def _tell(server: str, topics: Iterable[Topic]) -> None:
+    """Write what has been committed.
+
+    In the present thread, so that it is there when the caller goes on, or ends; but asynchronous
+    code must not touch the database, and a transaction that is still open would keep the counter
+    to itself.
+    """
+    if _has_loop() or _is_occupied():
+        ledger().announce(server, topics)
+        return
+    try:
+        if insist(lambda: changes.write(server, topics)):
+            ledger().ring_everybody()
+    except (DatabaseError, InterfaceError):
+        # What has changed is committed; nobody could undo it if this were raised.
+        logger.exception("A change could not be announced: %s", server)
+
+
+def _open_connections() -> list[BaseDatabaseWrapper]:
+    return [each for each in connections.all(initialized_only=True) if each.in_atomic_block]
+
+
+def _is_occupied() -> bool:
+    """Return whether the thread's own connection has a transaction open, other than a test's."""
+    if not connections[alias()].in_atomic_block:
+        return False
+    try:
+        with transaction.atomic(using=alias(), durable=True):
+            return False
+    except RuntimeError:
+        return True
+
+
+def _has_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+_heard: ContextVar[_Heard] = ContextVar("heard")

@@ -1,0 +1,165 @@
+"""What has changed: one row per list or resource, however often it does.
+
+Each change takes a number from its server's counter, whose row stays locked until the change is
+committed: numbers become visible in their order, so that whoever reads on from one misses nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import reduce
+from operator import or_
+from typing import Final, TypeVar
+
+from django.db import connections, transaction
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+
+from ..clock import DatabaseNow
+from ..conf import get_settings
+from ..models import Change, ChangeCounter, Subscription
+from ..server.changes import Kind, Topic
+from ..server.uri_template import canonical
+from .database import alias
+
+T = TypeVar("T")
+
+BATCH: Final = 500
+"""Most changes that are written at once."""
+PAGE: Final = 1000
+"""Most changes that are read at once."""
+UNHEARD: Final = timedelta(days=1)
+"""How long the change of a resource is kept that nobody is subscribed to any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A topic as rows name it: whichever way a URI is spelled, its digest is one."""
+
+    kind: str
+    digest: str = ""
+
+
+@dataclass(slots=True)
+class News:
+    """What has changed of one server since a number."""
+
+    last: int = 0
+    """The number up to which all is known."""
+    changed: dict[Key, int] = field(default_factory=dict)
+    """What has changed, with the number of its last change."""
+
+
+def key_of(topic: Topic) -> Key:
+    """Return how rows name a topic."""
+    if topic.kind is not Kind.RESOURCE:
+        return Key(topic.kind)
+    uri = canonical(topic.name or topic.uri).encode("utf-8", "surrogatepass")
+    return Key(topic.kind, hashlib.sha256(uri).hexdigest())
+
+
+def last_number(server: str) -> Coalesce:
+    """Return the number of the server's last change, as an expression for a query."""
+    counters = ChangeCounter.objects.filter(pk=server)
+    return Coalesce(Subquery(counters.values("serial")), 0)
+
+
+def write(server: str, topics: Iterable[Topic]) -> bool:
+    """Note that topics have changed; return whether there is anybody to be told.
+
+    In a transaction of its own. A resource that nobody is subscribed to costs one query.
+    """
+    wanted = _wanted(server, {key_of(topic): topic.uri for topic in topics})
+    for batch in in_batches(list(wanted.items())):
+        with transaction.atomic(using=alias()):
+            _write(server, dict(batch))
+    return bool(wanted)
+
+
+def after(numbers: Mapping[str, int]) -> dict[str, News]:
+    """Return what has changed of each server after a number, a page of it in all."""
+    newer = (Q(server=server, serial__gt=number) for server, number in numbers.items())
+    rows = Change.objects.using(alias()).filter(reduce(or_, newer)).order_by("server", "serial")
+    found: dict[str, News] = defaultdict(News)
+    for server, kind, uri_digest, serial in rows.values_list(
+        "server", "kind", "uri_digest", "serial"
+    )[:PAGE]:
+        found[server].last = serial
+        found[server].changed[Key(kind, uri_digest)] = serial
+    return dict(found)
+
+
+def prune() -> int:
+    """Remove changes that nobody can still want to hear of; return how many.
+
+    Every live session was opened after the oldest of them, or does not subscribe to the resource.
+    The three lists of each server stay for good.
+    """
+    now, age = DatabaseNow(), timedelta(seconds=get_settings().session_max_age_seconds)
+    subscribed = Subscription.objects.filter(
+        server=OuterRef("server"), uri_digest=OuterRef("uri_digest")
+    )
+    rows = Change.objects.using(alias()).filter(kind=Kind.RESOURCE, changed__lt=now - UNHEARD)
+    unheard = rows.filter(Q(changed__lt=now - age) | ~Exists(subscribed))
+    removed = 0
+    # By key, in batches: a condition on an age would lock the gaps between the rows on MySQL. And
+    # the age once more, since a row may have changed again in the meantime.
+    while keys := list(unheard.values_list("pk", flat=True)[:BATCH]):
+        removed += rows.filter(pk__in=keys).delete()[0]
+    return removed
+
+
+def in_batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Yield ``items`` in parts that fit into one statement."""
+    for start in range(0, len(items), BATCH):
+        yield items[start : start + BATCH]
+
+
+def _wanted(server: str, changed: dict[Key, str]) -> dict[Key, str]:
+    """Return what somebody wants to hear of: lists always, resources if there are subscribers."""
+    digests = [key.digest for key in changed if key.digest]
+    heard: set[str] = set()
+    for batch in in_batches(digests):
+        rows = Subscription.objects.using(alias()).filter(server=server, uri_digest__in=batch)
+        heard.update(rows.values_list("uri_digest", flat=True).distinct()[: len(batch)])
+    return {key: uri for key, uri in changed.items() if not key.digest or key.digest in heard}
+
+
+def _write(server: str, changed: dict[Key, str]) -> None:
+    first = _take_numbers(server, len(changed))
+    rows = [
+        Change(
+            server=server,
+            kind=key.kind,
+            uri=uri.replace("\x00", ""),
+            uri_digest=key.digest,
+            serial=number,
+        )
+        for number, (key, uri) in enumerate(changed.items(), start=first)
+    ]
+    # MySQL knows by itself which constraint a row violates, and cannot be told.
+    named = connections[alias()].features.supports_update_conflicts_with_target
+    Change.objects.using(alias()).bulk_create(
+        rows,
+        update_conflicts=True,
+        update_fields=["serial", "changed"],
+        unique_fields=["server", "kind", "uri_digest"] if named else None,
+    )
+
+
+def _take_numbers(server: str, count: int) -> int:
+    """Take numbers, and keep the counter's row locked until the transaction ends."""
+    counter = _counters().filter(pk=server)
+    if not counter.update(serial=F("serial") + count):
+        _counters().get_or_create(pk=server)
+        counter.update(serial=F("serial") + count)
+    last: int = counter.values_list("serial", flat=True).get()
+    return last - count + 1
+
+
+def _counters() -> QuerySet[ChangeCounter]:
+    return ChangeCounter.objects.using(alias())

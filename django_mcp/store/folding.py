@@ -1,0 +1,196 @@
+"""Changes on their way into the sessions' own streams, where they get their place among the rest.
+
+They wait in their rows, each of them once, until there is a connection to show them on; then they
+become messages of the stream. The process of the connection that delivers does that, and moves the
+stream's number by compare-and-set, so that nobody does it twice.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from django.db import transaction
+from django.db.models import F, QuerySet
+
+from ..conf import get_settings
+from ..models import OutgoingMessage, Session, Stream
+from ..protocol.messages import encode, notification
+from ..server.changes import LISTS, Kind, Topic
+from . import subscriptions
+from .changes import Key, News
+from .database import alias
+from .readers import Reader
+
+AT_ONCE: Final = 100
+"""Most streams that are written to in one transaction."""
+
+Numbered = tuple[int, str]
+"""A message, after the number of the change that it tells of."""
+
+
+@dataclass(slots=True, eq=False)
+class OwnStream:
+    """A connection that shows a session's own stream (the legacy revisions)."""
+
+    reader: Reader
+    session: str
+    server: str
+    lists: frozenset[Kind]
+    """The lists that the server has."""
+    seen: int
+    """The number of the last change that has been folded in, or was of no interest."""
+    epoch: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.epoch = self.reader.epoch
+
+    @property
+    def ready(self) -> bool:
+        """Whether the client keeps up with what is there already."""
+        return self.reader.ready
+
+    def see(self, number: int) -> None:
+        """Note that changes up to a number are done with."""
+        self.seen = max(self.seen, number)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fold:
+    """What one stream gets, in the order of the changes."""
+
+    own: OwnStream
+    seen: int
+    """The number at which its row is."""
+    last: int
+    """The number to which its row moves."""
+    messages: Sequence[Numbered]
+
+
+def refresh(own: Iterable[OwnStream]) -> None:
+    """Begin anew where a connection delivers that did not before: others have, meanwhile."""
+    begun = {each.reader.stream: each for each in own if each.epoch != each.reader.epoch}
+    if not begun:
+        return
+    rows = _streams().filter(pk__in=list(begun))
+    for stream, seen in rows.values_list("pk", "changes_seen"):
+        begun[stream].epoch, begun[stream].seen = begun[stream].reader.epoch, seen
+
+
+def fold(own: Sequence[OwnStream], news: Mapping[str, News]) -> int:
+    """Queue what concerns each stream; return how many streams have got something.
+
+    About as many as :data:`AT_ONCE`, since others wait for this thread too; the rest is still to be
+    found by the next look.
+    """
+    own = [each for each in own if each.server in news]
+    found = _found(own, news)
+    for each in own:
+        if not found[each]:
+            each.see(news[each.server].last)
+    folds = list(_folds({each: found[each] for each in own if found[each]}, news))
+    queued = 0
+    while folds and queued < AT_ONCE:
+        part, folds = folds[:AT_ONCE], folds[AT_ONCE:]
+        queued += _queue(part)
+    return queued
+
+
+def _found(own: Sequence[OwnStream], news: Mapping[str, News]) -> dict[OwnStream, list[Numbered]]:
+    found: dict[OwnStream, list[Numbered]] = defaultdict(list)
+    for each in own:
+        for kind in each.lists:
+            number = news[each.server].changed.get(Key(kind), 0)
+            if number > each.seen:
+                found[each].append((number, _LIST_CHANGED[kind]))
+    for server in {each.server for each in own}:
+        mine = [each for each in own if each.server == server]
+        for each, number, uri in _updated(mine, news[server]):
+            found[each].append((number, _body(Topic(Kind.RESOURCE, uri))))
+    return found
+
+
+def _updated(own: Sequence[OwnStream], news: News) -> Iterable[tuple[OwnStream, int, str]]:
+    """Yield what has changed of what the sessions of one server are subscribed to."""
+    by_session: dict[str, list[OwnStream]] = defaultdict(list)
+    for each in own:
+        by_session[each.session].append(each)
+    digests = [key.digest for key in news.changed if key.digest]
+    for row in subscriptions.of_sessions(by_session, digests):
+        number = news.changed[Key(Kind.RESOURCE, row.uri_digest)]
+        for each in by_session[str(row.session_id)]:
+            if number > max(each.seen, row.changes_seen):
+                yield each, number, row.uri
+
+
+def _folds(found: Mapping[OwnStream, list[Numbered]], news: Mapping[str, News]) -> Iterable[_Fold]:
+    rows = _streams().filter(pk__in={each.reader.stream for each in found}, closed=None)
+    places = {row.pk: row for row in rows.select_related("session")}
+    # In one order for all processes, which lock the rows as they come.
+    for each in sorted(found, key=lambda each: each.reader.stream):
+        last = news[each.server].last
+        row = places.get(each.reader.stream)
+        seen = 0 if row is None else row.changes_seen
+        messages = sorted(numbered for numbered in found[each] if numbered[0] > seen)
+        if row is None or row.epoch != each.reader.epoch or not messages:
+            # Another connection delivers, or has done so.
+            each.see(last)
+        elif row.session.state == Session.State.READY:
+            # 2025-11-25, basic/lifecycle, "Initialization": before notifications/initialized a
+            # server sends pings and logs alone.
+            yield _fold(each, seen, last, messages)
+
+
+def _fold(own: OwnStream, seen: int, last: int, messages: Sequence[Numbered]) -> _Fold:
+    fitting = messages[: get_settings().queue_messages]
+    return _Fold(own, seen, last if len(fitting) == len(messages) else fitting[-1][0], fitting)
+
+
+def _queue(folds: Sequence[_Fold]) -> int:
+    """Write to several streams in one transaction; return to how many."""
+    with transaction.atomic(using=alias()):
+        done = [fold for fold in folds if _advance(fold)]
+        streams = [fold.own.reader.stream for fold in done]
+        following = dict(_streams().filter(pk__in=streams).values_list("pk", "next_seq"))
+        OutgoingMessage.objects.using(alias()).bulk_create(
+            OutgoingMessage(
+                stream_id=fold.own.reader.stream,
+                seq=following[fold.own.reader.stream] - len(fold.messages) + index,
+                kind=OutgoingMessage.Kind.NOTIFICATION,
+                body=body,
+            )
+            for fold in done
+            for index, (_, body) in enumerate(fold.messages)
+        )
+    for fold in done:
+        fold.own.see(fold.last)
+    return len(done)
+
+
+def _advance(fold: _Fold) -> bool:
+    """Take numbers on the stream, unless somebody else has folded, or delivers, or it is full.
+
+    What a full stream has no room for waits on in the rows of the changes.
+    """
+    count, room = len(fold.messages), get_settings().queue_messages
+    rows = _streams().filter(
+        pk=fold.own.reader.stream,
+        epoch=fold.own.reader.epoch,
+        changes_seen=fold.seen,
+        closed=None,
+        next_seq__lte=F("trimmed") + 1 + room - count,
+    )
+    return bool(rows.update(next_seq=F("next_seq") + count, changes_seen=fold.last))
+
+
+def _streams() -> QuerySet[Stream]:
+    return Stream.objects.using(alias())
+
+
+def _body(topic: Topic) -> str:
+    return encode(notification(topic.notification())).decode()
+
+
+_LIST_CHANGED: Final = {kind: _body(Topic(kind)) for kind in LISTS}

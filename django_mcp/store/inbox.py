@@ -1,0 +1,84 @@
+"""What comes in for requests in flight, whichever worker they are at: answers and cancellations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from ..clock import DatabaseNow
+from ..models import PendingRequest, Session
+from ..protocol.messages import RequestId, Response, encode
+from ..server.ports import SessionInfo
+from .database import alias, available
+from .ledger import ledger
+from .pending import CANCELLATION, Direction, State
+from .sessions import LIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Inbox:
+    """The requests in flight of one server. Implements :class:`django_mcp.server.ports.Inbox`."""
+
+    server: str
+
+    def answer(self, session: SessionInfo, response: Response) -> None:
+        """Take the client's answer to a question.
+
+        The first one wins. Late, repeated and unasked ones are dropped, and so is one from another
+        session, whose questions it cannot name.
+        """
+        given = {"result": response.result} if response.error is None else {"error": response.error}
+        with available():
+            asked = _running(session).filter(
+                direction=Direction.TO_CLIENT, request_id=encode(response.id).decode()
+            )
+            channel = asked.values_list("channel", flat=True).first()
+            taken = channel is not None and asked.update(
+                state=State.ANSWERED, answer=encode(given).decode(), ended=DatabaseNow()
+            )
+        if taken:
+            ledger().doorbell.ring([str(channel)])
+
+    def cancel(self, session: SessionInfo, request_id: RequestId, reason: str) -> None:
+        """Cancel the newest call with an id; one that is unknown, or has ended, is ignored."""
+        here = ledger().requests.find_unkept(session.id, request_id)
+        with available():
+            channel = self._cancel(session, encode(request_id).decode(), reason, here is None)
+        if channel is not None:
+            ledger().doorbell.ring([channel])
+        elif here is not None:
+            here.cancel()
+
+    def _cancel(
+        self, session: SessionInfo, request_id: str, reason: str, leave_word: bool
+    ) -> str | None:
+        with transaction.atomic(using=alias()):
+            living = Session.objects.using(alias()).filter(pk=session.id, state__in=LIVE)
+            if not living.update(last_active=DatabaseNow()):
+                return None
+            running = _running(session).filter(
+                direction=Direction.FROM_CLIENT, request_id=request_id
+            )
+            newest = running.order_by("-created", "-id").values_list("id", "channel").first()
+            if newest is not None:
+                running.filter(pk=newest[0]).update(cancel_requested=True)
+                return str(newest[1])
+            if leave_word:
+                # A call at another worker may have no row yet. When it gets one, it finds this:
+                # both transactions begin by locking the session's row, so one sees the other.
+                PendingRequest.objects.using(alias()).create(
+                    session_id=session.id,
+                    server=self.server,
+                    request_id=request_id,
+                    method=CANCELLATION,
+                    name=reason[:255],
+                    state=State.CANCELLED,
+                    ended=DatabaseNow(),
+                )
+        return None
+
+
+def _running(session: SessionInfo) -> QuerySet[PendingRequest]:
+    return PendingRequest.objects.using(alias()).filter(session__pk=session.id, state=State.RUNNING)

@@ -1,0 +1,243 @@
+"""The ledger: this process's bookkeeping, in batches, on one thread with one connection.
+
+However many calls run and streams are open here, one small transaction writes what they want kept,
+one query asks what has become of them and one how far their streams are. The thread starts at the
+first need, after a fork, and rests while nothing is in flight. Nothing relies on its being stopped
+in an orderly way.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Final
+
+from django.db import DatabaseError, connections
+
+from ..server.changes import Topic
+from . import streams
+from .database import alias
+from .doorbell import Doorbell
+from .listeners import Changes
+from .outbox import Process, keep
+from .posts import Post
+from .readers import Readers
+from .requests import Requests
+from .sessions import note_use
+
+logger = logging.getLogger("django_mcp.store")
+
+PAUSE: Final = 0.5
+"""Seconds between two looks while something is in flight; a ring comes sooner."""
+
+SWEEP: Final = 30.0
+"""Seconds between two looks for what may be forgotten, while something is in flight."""
+
+
+class Ledger:
+    """The bookkeeping of one process. Everything but :meth:`tick` is safe from any thread."""
+
+    def __init__(self) -> None:
+        self.process_id = secrets.token_hex(16)
+        self.doorbell = Doorbell(self.process_id, self.ring, self._changed)
+        self.readers = Readers(lambda: self.doorbell.channel)
+        self.requests = Requests(self.process_id)
+        self.changes = Changes(self.ring_everybody)
+        self._lock = threading.Lock()
+        self._wanting: dict[Post, None] = {}
+        self._used: Counter[str] = Counter()
+        self._errands: list[Callable[[], None]] = []
+        self._awake = threading.Event()
+        self._rung = False
+        self._resting = True
+        self._started = False
+        self._thread: threading.Thread | None = None
+        self._closing = False
+        self._looked = 0.0
+        self._swept = 0.0
+        self._written = False
+
+    def channel(self) -> str:
+        """Return where other processes can ring for this one."""
+        self._start()
+        return self.doorbell.channel
+
+    def submit(self, post: Post) -> None:
+        """Write what ``post`` wants kept, soon."""
+        with self._lock:
+            self._wanting[post] = None
+        self.wake()
+
+    def touch(self, session_id: str) -> None:
+        """Note that a session has been used, at the next look."""
+        with self._lock:
+            self._used[session_id] += 1
+        self.nudge()
+
+    def run(self, errand: Callable[[], None]) -> None:
+        """Run something small that needs the database, soon, with nobody waiting for it."""
+        with self._lock:
+            self._errands.append(errand)
+        self.wake()
+
+    def ring(self) -> None:
+        """Look at once: there is something to read."""
+        self._rung = True
+        self.wake()
+
+    def announce(self, server: str, topics: Iterable[Topic]) -> None:
+        """Write soon that topics have changed, for a thread that cannot do so itself."""
+        self.changes.announce(server, topics)
+        self.wake()
+
+    def ring_everybody(self) -> None:
+        """Tell all processes that something has changed."""
+        if self._started:
+            self.doorbell.ring_everybody()
+        else:
+            self.doorbell.ring_once()
+
+    def wake(self) -> None:
+        """Start the thread, or wake it up."""
+        self._start()
+        self._awake.set()
+
+    def nudge(self) -> None:
+        """See to it that the thread looks from time to time, as something is in flight now."""
+        if self._resting:
+            self._resting = False
+            self.wake()
+
+    def tick(self) -> None:
+        """Do everything that is due. Called by the thread; by hand in tests."""
+        self._write()
+        if self._rung or time.monotonic() - self._looked >= PAUSE:
+            self._rung = False
+            self._looked = time.monotonic()
+            self._note_use()
+            self.requests.pulse()
+            self._write()
+            self.requests.look()
+            self.requests.renew()
+            self.readers.look()
+            self._sweep()
+        if self.changes.tick():
+            self.readers.look()
+
+    def close(self) -> None:
+        """Write what waits, end the threads and close the connection; tests want that."""
+        self._closing = True
+        self.doorbell.close()
+        self._awake.set()
+        if self._thread is not None:
+            self._thread.join(5)
+
+    def _start(self) -> None:
+        if self._thread is not None:
+            return
+        with self._lock:
+            if self._started or self._closing:
+                return
+            self._started = True
+            self.doorbell.start()
+            self._thread = threading.Thread(target=self._live, name="mcp-ledger", daemon=True)
+            self._thread.start()
+
+    def _live(self) -> None:
+        while not self._closing:
+            # Set before it is asked whether there is anything: whoever adds something after that
+            # finds it set, and wakes the thread.
+            self._resting = True
+            waiting = self.requests or self.readers or self.changes or self._wanting or self._used
+            busy = bool(waiting)
+            self._resting = not busy
+            self._awake.wait(min(PAUSE, self.changes.pause) if busy else None)
+            self._awake.clear()
+            try:
+                self.tick()
+            except DatabaseError as error:
+                logger.error("The database cannot be used; what is waiting waits on: %s", error)
+                connections[alias()].close()
+                time.sleep(PAUSE)
+            except Exception:
+                logger.exception("The bookkeeping failed; it goes on")
+                time.sleep(PAUSE)
+        # What cannot be written any more is as lost as if the process had been killed.
+        with suppress(Exception):
+            self._note_use()
+            self._write()
+        connections.close_all()
+
+    def _changed(self) -> None:
+        self.changes.ring()
+        self.wake()
+
+    def _sweep(self) -> None:
+        if self._written and time.monotonic() - self._swept >= SWEEP:
+            self._written, self._swept = False, time.monotonic()
+            streams.trim_old()
+
+    def _note_use(self) -> None:
+        with self._lock:
+            used, self._used = self._used, Counter()
+        try:
+            note_use(used)
+        except DatabaseError:
+            with self._lock:
+                self._used += used
+            raise
+
+    def _write(self) -> None:
+        with self._lock:
+            errands, self._errands = self._errands, []
+            posts, self._wanting = list(self._wanting), {}
+        for errand in errands:
+            self._try(errand)
+        batches = [batch for post in posts if not (batch := post.take()).empty]
+        if not batches:
+            return
+        self._written = True
+        process = Process(self.process_id, self.doorbell.channel)
+        for batch, kept in zip(batches, keep(batches, process), strict=True):
+            post = batch.post
+            if isinstance(kept, DatabaseError):
+                logger.error("Messages could not be written yet: %s", kept)
+                post.give_back(batch)
+                with self._lock:
+                    self._wanting[post] = None
+                continue
+            post.listener(kept)
+            self.readers.offer(post.id, kept.messages, closed=batch.closes)
+            if post.reader != self.doorbell.channel:
+                self.doorbell.ring([post.reader])
+
+    def _try(self, errand: Callable[[], None]) -> None:
+        try:
+            errand()
+        except DatabaseError as error:
+            logger.warning("An errand could not be run, which costs time but no data: %s", error)
+
+
+_ledgers: dict[int, Ledger] = {}
+
+
+def ledger() -> Ledger:
+    """Return this process's ledger; a fork gets one of its own."""
+    pid = os.getpid()
+    found = _ledgers.get(pid)
+    if found is None:
+        found = _ledgers[pid] = Ledger()
+    return found
+
+
+def close_ledger() -> None:
+    """End this process's ledger, if there is one; the next need starts another."""
+    found = _ledgers.pop(os.getpid(), None)
+    if found is not None:
+        found.close()

@@ -1,0 +1,207 @@
+"""The outgoing queue: one row per message, addressed to one stream, in an order all agree on.
+
+A POST's stream is written by one process, which numbers in memory; the number's uniqueness fences
+whoever settles the call after that process has died. A session's own stream has many writers: each
+takes its numbers from the stream's row and holds it until it commits, so that the order of commits
+is the order of numbers, and a reader that goes on from one misses nothing.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import DatabaseError, IntegrityError, transaction
+from django.db.models import F, QuerySet
+
+from ..clock import DatabaseNow
+from ..conf import get_settings
+from ..models import OutgoingMessage, PendingRequest, Session, Stream
+from .database import alias
+from .pending import call_row, early_cancellations, question_row
+from .posts import Batch, Call, Kept
+from .sessions import LIVE
+
+State = PendingRequest.State
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """Who writes, as the rows of its calls name it."""
+
+    id: str
+    channel: str
+
+
+def keep(batches: Sequence[Batch], process: Process) -> list[Kept | DatabaseError]:
+    """Write what several POSTs want kept in one transaction; if that fails, each in its own.
+
+    What cannot be written now is answered with the error that says why.
+    """
+    try:
+        return list(_keep(batches, process))
+    except DatabaseError as error:
+        if len(batches) == 1:
+            # Numbers that are taken: somebody has settled these calls, as those of a dead process.
+            return [Kept(lost=True) if isinstance(error, IntegrityError) else error]
+    return [each for batch in batches for each in keep([batch], process)]
+
+
+def put(stream: uuid.UUID, bodies: Sequence[str]) -> str | None:
+    """Queue notifications on a session's own stream; return the channel of its reader.
+
+    ``None`` says that nothing was queued: the stream is closed, or has no room until its client
+    has read what is there.
+    """
+    count, room = len(bodies), get_settings().queue_messages
+    with transaction.atomic(using=alias()):
+        rows = _streams().filter(pk=stream, closed=None)
+        free = rows.filter(next_seq__lte=F("delivered") + 1 + room - count)
+        if not free.update(next_seq=F("next_seq") + count):
+            return None
+        following, reader = rows.values_list("next_seq", "reader").get()
+        _insert_messages(
+            OutgoingMessage(
+                stream_id=stream,
+                seq=following - count + index,
+                kind=OutgoingMessage.Kind.NOTIFICATION,
+                body=body,
+            )
+            for index, body in enumerate(bodies)
+        )
+    return str(reader)
+
+
+def _keep(batches: Sequence[Batch], process: Process) -> list[Kept]:
+    with transaction.atomic(using=alias()):
+        kept = [Kept() for _ in batches]
+        pairs = list(zip(batches, kept, strict=True))
+        # Parents first, and always in this order: sessions, requests, streams, then new rows.
+        _enter_sessions(pairs)
+        for batch, each in pairs:
+            each.settled = [] if each.lost else _end_calls(batch)
+            each.lost = each.lost or not _advance(batch)
+        living = [(batch, each) for batch, each in pairs if not each.lost]
+        _insert(living, process)
+    return kept
+
+
+def _enter_sessions(pairs: Sequence[tuple[Batch, Kept]]) -> None:
+    entering = {
+        batch.post.session_id
+        for batch, _ in pairs
+        if batch.post.session_id and (batch.begun or batch.questions)
+    }
+    if not entering:
+        return
+    sessions = Session.objects.using(alias()).filter(pk__in=sorted(entering), state__in=LIVE)
+    living = entering
+    if sessions.update(last_active=DatabaseNow()) != len(entering):
+        living = {str(pk) for pk in sessions.values_list("pk", flat=True)}
+    for batch, kept in pairs:
+        session = batch.post.session_id
+        kept.lost = session in entering and session not in living
+    _find_cancelled([pair for pair in pairs if pair[0].begun and pair[0].post.session_id])
+
+
+def _find_cancelled(pairs: Sequence[tuple[Batch, Kept]]) -> None:
+    """Find calls that were cancelled before they had rows: the cancellation left one of its own."""
+    if not pairs:
+        return
+    early = early_cancellations().filter(session__in={batch.post.session_id for batch, _ in pairs})
+    found = early.annotate(now=DatabaseNow()).values_list(
+        "session_id", "request_id", "created", "now"
+    )
+    ages = [(str(session), request, now - created) for session, request, created, now in found]
+    for batch, kept in pairs:
+        session = batch.post.session_id
+        for call in batch.begun:
+            own = [age for s, request, age in ages if (s, request) == (session, call.request_text)]
+            if any(age < call.age for age in own):
+                kept.cancelled.append(call)
+
+
+def _end_calls(batch: Batch) -> list[Call]:
+    """End calls that have rows by compare-and-set; return those that somebody else has ended."""
+    begun = set(batch.begun)
+    lost = []
+    for call, state in batch.ended.items():
+        if call in begun:
+            continue
+        running = PendingRequest.objects.using(alias()).filter(pk=call.id, state=State.RUNNING)
+        if not running.update(state=state, ended=DatabaseNow()):
+            lost.append(call)
+    if batch.post.has_asked and batch.ended:
+        open_questions = PendingRequest.objects.using(alias()).filter(
+            parent__in=[call.id for call in batch.ended], state=State.RUNNING
+        )
+        open_questions.update(state=State.CANCELLED, ended=DatabaseNow())
+    return lost
+
+
+def _advance(batch: Batch) -> bool:
+    """Move the stream's row on to the next free number; return whether it is open."""
+    post = batch.post
+    if batch.opens or not post.durable or not (batch.messages or batch.closes):
+        return True
+    rows = _streams().filter(pk=post.id, closed=None)
+    values: dict[str, Any] = {"next_seq": batch.next_seq}
+    if batch.closes:
+        values["closed"] = DatabaseNow()
+    if rows.filter(epoch=post.epoch).update(**values):
+        return True
+    if not rows.update(**values):
+        return False
+    # Another connection has taken the stream over, at whatever worker: it is the one to ring.
+    post.epoch, post.reader = _streams().values_list("epoch", "reader").get(pk=post.id)
+    return True
+
+
+def _insert(pairs: Sequence[tuple[Batch, Kept]], process: Process) -> None:
+    Stream.objects.using(alias()).bulk_create(
+        _stream(batch, process) for batch, _ in pairs if batch.opens and batch.post.durable
+    )
+    requests = [row for batch, _ in pairs for row in _requests(batch, process)]
+    PendingRequest.objects.using(alias()).bulk_create(requests)
+    for batch, kept in pairs:
+        kept.messages = [each for each, call in batch.messages if call not in kept.settled]
+    _insert_messages(
+        OutgoingMessage(
+            stream_id=batch.post.id, seq=message.seq, kind=message.kind, body=message.body
+        )
+        for batch, kept in pairs
+        for message in kept.messages
+    )
+
+
+def _stream(batch: Batch, process: Process) -> Stream:
+    post = batch.post
+    assert post.session_id is not None
+    post.reader = process.channel
+    return Stream(
+        id=post.id,
+        session_id=post.session_id,
+        next_seq=batch.next_seq,
+        epoch=post.epoch,
+        reader=post.reader,
+        closed=DatabaseNow() if batch.closes else None,
+    )
+
+
+def _requests(batch: Batch, process: Process) -> list[PendingRequest]:
+    owned = {"owner": process.id, "channel": process.channel}
+    calls = [
+        call_row(call, batch.post, state=batch.ended.get(call, State.RUNNING), **owned)
+        for call in batch.begun
+    ]
+    return calls + [question_row(each, batch.post, **owned) for each in batch.questions]
+
+
+def _insert_messages(rows: Iterable[OutgoingMessage]) -> None:
+    OutgoingMessage.objects.using(alias()).bulk_create(rows)
+
+
+def _streams() -> QuerySet[Stream]:
+    return Stream.objects.using(alias())

@@ -1,0 +1,72 @@
+"""Requests in flight, from the client and to it, as rows. Their state moves once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Final
+
+from django.db.models import QuerySet
+
+from ..clock import DatabaseNow
+from ..models import PendingRequest
+from ..protocol.messages import encode
+from .database import alias
+from .posts import Call, Post, Question
+
+State = PendingRequest.State
+Direction = PendingRequest.Direction
+
+LEASE: Final = timedelta(seconds=30)
+"""How long a process that says nothing counts as alive."""
+CANCELLATION: Final = "notifications/cancelled"
+"""Method of the row that a cancellation leaves for a call that has none yet."""
+
+
+def call_row(call: Call, post: Post, **values: Any) -> PendingRequest:
+    """Return the row of a request from the client."""
+    return PendingRequest(
+        id=call.id,
+        request_id=call.request_text,
+        method=call.method,
+        name=call.name[:255],
+        lease_until=DatabaseNow() + LEASE,
+        ended=None if values["state"] == State.RUNNING else DatabaseNow(),
+        **_common(post),
+        **values,
+    )
+
+
+def question_row(question: Question, post: Post, **values: Any) -> PendingRequest:
+    """Return the row of a request to the client."""
+    return PendingRequest(
+        id=question.id,
+        parent_id=question.call.id,
+        direction=Direction.TO_CLIENT,
+        request_id=encode(question.request_id).decode(),
+        method=question.method,
+        deadline=DatabaseNow() + timedelta(seconds=question.seconds),
+        lease_until=DatabaseNow() + LEASE,
+        **_common(post),
+        **values,
+    )
+
+
+def early_cancellations() -> QuerySet[PendingRequest]:
+    """Return what cancellations left behind that found no call to cancel."""
+    return PendingRequest.objects.using(alias()).filter(state=State.CANCELLED, method=CANCELLATION)
+
+
+def time_out(question: Question) -> None:
+    """Give a question up, unless it has been answered in this moment."""
+    rows = PendingRequest.objects.using(alias()).filter(pk=question.id, state=State.RUNNING)
+    rows.update(state=State.TIMED_OUT, ended=DatabaseNow())
+
+
+def _common(post: Post) -> dict[str, Any]:
+    return {
+        "session_id": post.session_id,
+        "stream_id": post.id if post.durable else None,
+        "user_id": getattr(post.principal.user, "pk", None),
+        "client_id": post.principal.client_id,
+        "server": post.server,
+    }

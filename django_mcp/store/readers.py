@@ -1,0 +1,131 @@
+"""Connections of this process that show a stream, and what is there for them to show.
+
+One query asks how far all their streams are, one more fetches what is new, however many there are.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ..conf import get_settings
+from ..models import Stream
+from . import streams
+from .posts import Message
+
+
+@dataclass(slots=True, eq=False)
+class Reader:
+    """One connection, and how far it is.
+
+    ``deliver`` takes messages, ``finish`` is told that nothing more comes; both are called from
+    the ledger's thread and must return at once.
+    """
+
+    stream: uuid.UUID
+    cursor: int
+    epoch: int
+    own: bool
+    deliver: Callable[[Sequence[Message]], None]
+    finish: Callable[[], None]
+    ready: bool = True
+    """Whether it takes more: a slow client must not fill the memory."""
+
+
+class Readers:
+    """The connections of one process."""
+
+    def __init__(self, channel: Callable[[], str]) -> None:
+        self._channel = channel
+        self._readers: dict[Reader, None] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._readers)
+
+    def add(self, reader: Reader) -> None:
+        """Serve a connection. From any thread; what is there already is found by the next look."""
+        self._readers[reader] = None
+
+    def remove(self, reader: Reader) -> None:
+        """Forget a connection. From any thread."""
+        self._readers.pop(reader, None)
+
+    def offer(self, stream: uuid.UUID, messages: Sequence[Message], *, closed: bool) -> None:
+        """Hand over what has just been written here, which saves reading it back."""
+        for reader in [each for each in list(self._readers) if each.stream == stream]:
+            follows = bool(messages) and messages[0].seq == reader.cursor + 1
+            if follows and reader.ready and not reader.own:
+                self._deliver(reader, messages)
+                if closed:
+                    self._finish(reader)
+
+    def look(self) -> None:
+        """Find what is new for whom."""
+        if not self._readers:
+            return
+        rows = streams.positions({reader.stream for reader in list(self._readers)})
+        behind = {
+            reader.stream: reader
+            for reader in list(self._readers)
+            if self._may_deliver(reader, rows.get(reader.stream))
+        }
+        for stream, reader in behind.items():
+            if reader.own:
+                self._trim(rows[stream])
+        while behind := {s: r for s, r in behind.items() if self._is_behind(r, rows[s])}:
+            found = streams.messages_after({s: r.cursor for s, r in behind.items()})
+            if not found:
+                # What they are behind by is no longer kept.
+                self._skip(behind, rows)
+                return
+            for stream, messages in found.items():
+                if not self._deliver(behind[stream], messages):
+                    del behind[stream]
+
+    def _may_deliver(self, reader: Reader, row: Stream | None) -> bool:
+        if row is not None and row.epoch == reader.epoch:
+            return True
+        if row is None or not reader.own:
+            # The session has been removed, or its client has come back on another connection.
+            self._finish(reader)
+            return False
+        # 2025-11-25, basic/transports, "Multiple Connections": a message goes to one stream only.
+        # An older connection stays open, silent, until the newest has gone.
+        if row.reader or not streams.claim(row.pk, row.epoch, self._channel()):
+            return False
+        reader.epoch, reader.cursor = row.epoch + 1, row.delivered
+        return True
+
+    def _is_behind(self, reader: Reader, row: Stream) -> bool:
+        if reader not in self._readers or not reader.ready:
+            return False
+        if reader.cursor < row.next_seq - 1:
+            return True
+        if row.closed is not None:
+            self._finish(reader)
+        return False
+
+    def _deliver(self, reader: Reader, messages: Sequence[Message]) -> bool:
+        last = messages[-1].seq
+        if reader.own and not streams.mark_delivered(reader.stream, reader.epoch, last):
+            return False
+        reader.cursor = last
+        reader.deliver(messages)
+        return True
+
+    def _trim(self, row: Stream) -> None:
+        # In large steps, so that it costs next to nothing per message.
+        kept = get_settings().queue_messages
+        if row.delivered - row.trimmed > 2 * kept:
+            streams.trim(row.pk, row.delivered - kept)
+
+    def _skip(self, behind: dict[uuid.UUID, Reader], rows: dict[uuid.UUID, Stream]) -> None:
+        for stream, reader in behind.items():
+            reader.cursor = rows[stream].next_seq - 1
+            if rows[stream].closed is not None:
+                self._finish(reader)
+
+    def _finish(self, reader: Reader) -> None:
+        self.remove(reader)
+        reader.finish()

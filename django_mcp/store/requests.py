@@ -1,0 +1,143 @@
+"""Requests in flight that this process knows: its calls, and the questions it has asked.
+
+One query asks about all of them: which are to be cancelled, which somebody else has settled, which
+sessions have ended, which questions were answered.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, Final
+
+from ..clock import DatabaseNow
+from ..conf import get_settings
+from ..models import PendingRequest
+from ..protocol.messages import RequestId, same_id
+from .database import alias
+from .pending import LEASE
+from .posts import Call, Post
+from .sessions import LIVE
+
+State = PendingRequest.State
+
+RENEWAL: Final = LEASE.total_seconds() / 3
+"""Seconds between two renewals of this process's leases."""
+
+
+class Stop(Enum):
+    """Why a call must stop."""
+
+    CANCELLED = auto()
+    """Its client, or somebody in the admin, wants it so."""
+    SETTLED = auto()
+    """Somebody else has ended it, so that nothing more may be said of it."""
+    SESSION_ENDED = auto()
+    """The session that it belongs to is no more."""
+
+
+@dataclass(slots=True, eq=False)
+class Running:
+    """A call in this process. ``stop`` may be called from any thread, and more than once;
+    ``pulse`` is called from time to time and lets out what the call holds back.
+    """
+
+    call: Call
+    post: Post
+    stop: Callable[[Stop], None]
+    pulse: Callable[[], None] = lambda: None
+
+    def cancel(self) -> None:
+        """Stop the call because its client wants that."""
+        self.stop(Stop.CANCELLED)
+
+
+class Requests:
+    """The requests in flight of one process."""
+
+    def __init__(self, process_id: str) -> None:
+        self._process_id = process_id
+        self._calls: dict[uuid.UUID, Running] = {}
+        self._questions: dict[uuid.UUID, Callable[[dict[str, Any] | None], None]] = {}
+        self._renewed = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self._calls or self._questions)
+
+    def begin(self, running: Running) -> None:
+        """Watch a call. From any thread."""
+        self._calls[running.call.id] = running
+
+    def end(self, running: Running) -> None:
+        """Forget a call. From any thread."""
+        self._calls.pop(running.call.id, None)
+
+    def find_unkept(self, session_id: str, request_id: RequestId) -> Running | None:
+        """Return the newest call with an id that runs here and has no row yet."""
+        found = [
+            running
+            for running in list(self._calls.values())
+            if running.post.session_id == session_id
+            and not running.post.is_open
+            and same_id(running.call.request_id, request_id)
+        ]
+        return max(found, key=lambda running: running.call.started, default=None)
+
+    def ask(self, question: uuid.UUID, answered: Callable[[dict[str, Any] | None], None]) -> None:
+        """Watch a question: ``answered`` gets ``{"result": ...}``, ``{"error": ...}`` or, if it was
+        settled without an answer, ``None``. From any thread.
+        """
+        self._questions[question] = answered
+
+    def forget(self, question: uuid.UUID) -> None:
+        """Watch a question no longer. From any thread."""
+        self._questions.pop(question, None)
+
+    def pulse(self) -> None:
+        """Give rows to the calls that have become long, and let out what they hold back."""
+        limit = time.monotonic() - get_settings().stream_after_seconds
+        for running in list(self._calls.values()):
+            if running.call.started < limit:
+                running.post.open()
+            running.pulse()
+
+    def look(self) -> None:
+        """Find what has become of those that have rows."""
+        calls = {key: each for key, each in list(self._calls.items()) if each.post.is_open}
+        questions = dict(self._questions)
+        watched = [*calls, *questions]
+        if not watched:
+            return
+        rows = PendingRequest.objects.using(alias()).filter(pk__in=watched)
+        facts = rows.values_list("id", "state", "cancel_requested", "session__state", "answer")
+        for key, state, cancelled, session_state, answer in facts:
+            if key in calls:
+                self._check_call(calls[key], state, cancelled, session_state)
+            elif state != State.RUNNING:
+                self.forget(key)
+                questions[key](json.loads(answer) if answer else None)
+
+    def renew(self) -> None:
+        """Renew the leases, so that nobody takes this process for dead."""
+        kept = self._questions or any(each.post.is_open for each in list(self._calls.values()))
+        if not kept or time.monotonic() - self._renewed < RENEWAL:
+            return
+        own = PendingRequest.objects.using(alias()).filter(
+            owner=self._process_id, state=State.RUNNING
+        )
+        own.update(lease_until=DatabaseNow() + LEASE)
+        self._renewed = time.monotonic()
+
+    def _check_call(
+        self, running: Running, state: str, cancelled: bool, session_state: str | None
+    ) -> None:
+        if state != State.RUNNING:
+            running.stop(Stop.SETTLED)
+        elif session_state is not None and session_state not in LIVE:
+            running.stop(Stop.SESSION_ENDED)
+        elif cancelled:
+            running.stop(Stop.CANCELLED)

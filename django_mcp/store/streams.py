@@ -1,0 +1,124 @@
+"""Streams as their readers see them: open one, take one over, read on from a number."""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from functools import reduce
+from operator import or_
+from typing import Final
+
+from django.db import IntegrityError, transaction
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Greatest
+
+from ..clock import DatabaseNow
+from ..conf import get_settings
+from ..models import OutgoingMessage, Session, Stream
+from ..protocol.errors import SessionNotFound
+from ..server.ports import SessionInfo
+from .database import alias
+from .posts import Message
+from .sessions import LIVE
+
+PAGE: Final = 100
+"""Most messages that are read at once."""
+
+
+def find(session: SessionInfo, stream: uuid.UUID) -> Stream | None:
+    """Return a stream of this session; another session's is as good as unknown."""
+    return _streams().filter(pk=stream, session__pk=session.id).first()
+
+
+def open_own(session: SessionInfo) -> Stream:
+    """Return the session's own stream, which is made when its client first asks for it."""
+    rows = _streams().filter(session__pk=session.id, own=True)
+    found = rows.first()
+    if found is not None:
+        return found
+    try:
+        with transaction.atomic(using=alias()):
+            living = Session.objects.using(alias()).filter(pk=session.id, state__in=LIVE)
+            if not living.update(last_active=DatabaseNow()):
+                raise SessionNotFound
+            seen = living.values_list("changes_seen", flat=True).get()
+            return _streams().create(session_id=session.id, own=True, changes_seen=seen)
+    except IntegrityError:
+        return rows.get()  # another connection of the session has just made it
+
+
+def take_over(stream: Stream, reader: str) -> str:
+    """Make this connection the one that delivers; return where to ring for the one before."""
+    with transaction.atomic(using=alias()):
+        rows = _streams().filter(pk=stream.pk)
+        # Written first: so nobody else moves between what is read and what is set.
+        rows.update(epoch=F("epoch") + 1)
+        stream.epoch, previous, stream.delivered = rows.values_list(
+            "epoch", "reader", "delivered"
+        ).get()
+        rows.update(reader=reader)
+    return str(previous)
+
+
+def claim(stream: uuid.UUID, epoch: int, reader: str) -> bool:
+    """Go on delivering for a newer connection that has gone; ``epoch`` is the one it had."""
+    rows = _streams().filter(pk=stream, epoch=epoch, reader="", closed=None)
+    return bool(rows.update(epoch=F("epoch") + 1, reader=reader))
+
+
+def leave(stream: uuid.UUID, epoch: int) -> None:
+    """Say that the connection has gone, unless another one delivers anyway."""
+    _streams().filter(pk=stream, epoch=epoch).update(reader="")
+
+
+def mark_delivered(stream: uuid.UUID, epoch: int, seq: int) -> bool:
+    """Note that messages up to ``seq`` are being sent; false if another connection delivers.
+
+    Before they are sent, so that no other connection sends them a second time. A client that lost
+    them on the way asks for them by the last number that it has seen.
+    """
+    rows = _streams().filter(pk=stream, epoch=epoch, closed=None)
+    return bool(rows.update(delivered=Greatest(F("delivered"), seq)))
+
+
+def trim(stream: uuid.UUID, seq: int) -> None:
+    """Forget messages up to ``seq``, which nobody will come back for."""
+    # The number first: whoever asks for what is being deleted is told so.
+    rows = _streams().filter(pk=stream, trimmed__lt=seq)
+    if rows.update(trimmed=seq):
+        OutgoingMessage.objects.using(alias()).filter(stream=stream, seq__lte=seq).delete()
+
+
+def trim_old() -> None:
+    """Forget what ended streams said, once no client can be expected to come back for it."""
+    age = timedelta(seconds=get_settings().replay_seconds)
+    ended = _streams().filter(closed__lt=DatabaseNow() - age, next_seq__gt=F("trimmed") + 1)
+    for stream, following in list(ended.values_list("pk", "next_seq")[:PAGE]):
+        trim(stream, following - 1)
+
+
+def positions(streams: Iterable[uuid.UUID]) -> dict[uuid.UUID, Stream]:
+    """Return how far streams are; those of ended sessions that nobody will write to are closed."""
+    rows = _streams().filter(pk__in=list(streams)).annotate(session_state=F("session__state"))
+    found: dict[uuid.UUID, Stream] = {}
+    for row in rows:
+        found[row.pk] = row
+        if row.own and row.session_state not in LIVE:
+            row.closed = row.closed or row.created
+    return found
+
+
+def messages_after(cursors: Mapping[uuid.UUID, int]) -> dict[uuid.UUID, list[Message]]:
+    """Return the next messages of each stream after a number, a page of them in all."""
+    wanted = reduce(or_, (Q(stream=stream, seq__gt=seq) for stream, seq in cursors.items()))
+    rows = OutgoingMessage.objects.using(alias()).filter(wanted).order_by("stream", "seq")
+    found: dict[uuid.UUID, list[Message]] = defaultdict(list)
+    for stream, seq, kind, body in rows.values_list("stream_id", "seq", "kind", "body")[:PAGE]:
+        found[stream].append(Message(seq, kind, body))
+    return found
+
+
+def _streams() -> QuerySet[Stream]:
+    return Stream.objects.using(alias())

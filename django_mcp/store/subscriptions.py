@@ -1,0 +1,139 @@
+"""Who wants to hear when a resource changes: sessions, and requests that listen."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+
+from ..clock import DatabaseNow
+from ..conf import get_settings
+from ..models import ChangeCounter, PendingRequest, Session, Subscription
+from ..protocol.errors import MCPError, SessionNotFound, Unavailable
+from ..server.changes import Topic, too_many_subscriptions
+from ..server.ports import Principal, SessionInfo
+from .changes import BATCH, in_batches, key_of, last_number
+from .database import alias, available, insist
+from .pending import call_row
+from .posts import Call, Post
+from .sessions import LIVE
+
+LISTEN = "subscriptions/listen"
+
+State = PendingRequest.State
+
+
+@dataclass(frozen=True, slots=True)
+class Subscriptions:
+    """Those of a server's sessions. Implements :class:`django_mcp.server.ports.Subscriptions`."""
+
+    server: str
+
+    def subscribe(self, session: SessionInfo, resource: Topic) -> None:
+        """Tell a session from now on when a resource changes; once is as good as twice."""
+        with available():
+            insist(lambda: self._subscribe(session, resource))
+
+    def unsubscribe(self, session: SessionInfo, resource: Topic) -> None:
+        """Tell a session no more of a resource."""
+        with available():
+            _rows().filter(session__pk=session.id, uri_digest=key_of(resource).digest).delete()
+
+    def _subscribe(self, session: SessionInfo, resource: Topic) -> None:
+        with transaction.atomic(using=alias()):
+            # The session's row stays locked, so that no two of its subscriptions pass the cap.
+            living = Session.objects.using(alias()).filter(pk=session.id, state__in=LIVE)
+            if not living.update(last_active=DatabaseNow()):
+                raise SessionNotFound
+            mine = _rows().filter(session__pk=session.id)
+            if mine.filter(uri_digest=key_of(resource).digest).exists():
+                return
+            cap = get_settings().max_subscriptions
+            if mine.count() >= cap:
+                raise too_many_subscriptions(cap)
+            mine.create(session_id=session.id, **_about(self.server, resource))
+
+
+def of_sessions(sessions: Iterable[str], digests: Sequence[str]) -> Iterable[Subscription]:
+    """Yield the subscriptions of some sessions to any of some resources."""
+    keys = [uuid.UUID(session) for session in sessions]
+    for batch in in_batches(digests):
+        yield from _rows().filter(session__in=keys, uri_digest__in=batch)
+
+
+def begin_listening(call: Call, post: Post, resources: Sequence[Topic], **owned: str) -> int:
+    """Give a request that listens its rows; return the number of the last change before it.
+
+    Raises :class:`MCPError` where its principal, or everybody together, listens often enough.
+    """
+    with available():
+        last = insist(lambda: _begin_listening(call, post, resources, **owned))
+        # Counted when the row is there for all to see: whoever comes last finds them all, so that
+        # the cap holds. Two that come at once may both be turned away.
+        refusal = _surplus(post.principal)
+        if refusal is not None:
+            PendingRequest.objects.using(alias()).filter(pk=call.id).delete()
+            raise refusal
+    return last
+
+
+def _begin_listening(call: Call, post: Post, resources: Sequence[Topic], **owned: str) -> int:
+    with transaction.atomic(using=alias()):
+        row = call_row(call, post, state=State.RUNNING, **owned)
+        row.save(force_insert=True, using=alias())
+        _rows().bulk_create(
+            Subscription(request_id=call.id, **_about(post.server, each)) for each in resources
+        )
+        counters = ChangeCounter.objects.using(alias()).filter(pk=post.server)
+        return counters.values_list("serial", flat=True).first() or 0
+
+
+def end_listening(request: uuid.UUID) -> None:
+    """Remove the subscriptions of a request that listens no more."""
+    _rows().filter(request__pk=request).delete()
+
+
+def prune() -> int:
+    """Remove the subscriptions of sessions and requests that have ended; return how many."""
+    ended = Q(session__state=Session.State.ENDED)
+    ended |= Q(request__isnull=False) & ~Q(request__state=State.RUNNING)
+    removed = 0
+    while keys := list(_rows().filter(ended).values_list("pk", flat=True)[:BATCH]):
+        removed += _rows().filter(pk__in=keys).delete()[0]
+    return removed
+
+
+def _surplus(principal: Principal) -> MCPError | None:
+    settings = get_settings()
+    listening = PendingRequest.objects.using(alias()).filter(
+        method=LISTEN, state=State.RUNNING, lease_until__gt=DatabaseNow()
+    )
+    mine = listening.filter(user__pk=principal.user.pk, client_id=principal.client_id)
+    cap = settings.max_listen_streams_per_user
+    # Anonymous callers have nothing in common but their number, which the other cap bounds.
+    if principal.user_id and mine.count() > cap:
+        return Unavailable(
+            f"Too many streams are open: {cap} at most for each user and client. Close one, or "
+            "ask for everything in one subscriptions/listen.",
+            retry_after=30,
+        )
+    if listening.count() > settings.max_listen_streams:
+        return Unavailable("Too many streams are open; try again later", retry_after=30)
+    return None
+
+
+def _about(server: str, resource: Topic) -> dict[str, Any]:
+    return {
+        "server": server,
+        "uri": resource.uri,
+        "uri_digest": key_of(resource).digest,
+        "changes_seen": last_number(server),
+    }
+
+
+def _rows() -> QuerySet[Subscription]:
+    return Subscription.objects.using(alias())

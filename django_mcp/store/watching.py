@@ -1,0 +1,71 @@
+"""Models whose instances are resources: saving or deleting one tells whoever is subscribed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.apps import apps
+from django.core.exceptions import FieldDoesNotExist
+from django.db.models import Field, Model
+from django.db.models.signals import post_delete, post_save
+
+from ..server.errors import RegistrationError
+from ..server.primitives import Resource
+from ..server.registry import MCPServer
+
+
+def watch_model(server: MCPServer, resource: Resource) -> None:
+    """Announce from now on when an instance of the model of ``resource`` is saved or deleted.
+
+    Connected to each model by itself: a receiver for all senders would slow down every deletion of
+    the site, which could not be made in one statement any more.
+    """
+    model = _checked(resource)
+    attributes = {name: _attribute(model, name, resource) for name in resource.template.variables}
+
+    def saved(instance: Model, using: str, created: bool, **rest: Any) -> None:
+        values = {name: getattr(instance, each, None) for name, each in attributes.items()}
+        server.notify_resource_updated(resource.template.expand(values), using=using)
+        if created and resource.listing is not None:
+            server.notify_resources_changed(using=using)
+
+    def deleted(instance: Model, using: str, **rest: Any) -> None:
+        # Whatever comes or goes changes what the function lists.
+        saved(instance, using, created=True)
+
+    for sender in _senders(model):
+        identity = (id(server), resource.key)
+        post_save.connect(saved, sender=sender, weak=False, dispatch_uid=identity)
+        post_delete.connect(deleted, sender=sender, weak=False, dispatch_uid=identity)
+
+
+def _checked(resource: Resource) -> type[Model]:
+    model = resource.model
+    if isinstance(model, type) and issubclass(model, Model):
+        return model
+    raise RegistrationError(
+        f"{resource.signature.label}: model= takes a model class, not {model!r}."
+    )
+
+
+def _attribute(model: type[Model], variable: str, resource: Resource) -> str:
+    """Return the attribute of an instance that has the value of a variable."""
+    try:
+        field = model._meta.get_field(variable)
+    except FieldDoesNotExist:
+        if variable == "pk" or hasattr(model, variable):
+            return variable
+        raise RegistrationError(
+            f"{resource.signature.label}: {model.__name__} has no attribute {variable!r}, so that "
+            f"{resource.key!r} cannot be told from an instance. Rename the variable, add a "
+            "property, or leave model= out and call notify_resource_updated()."
+        ) from None
+    # Of a foreign key the value, not the instance, which would be fetched.
+    return field.attname if isinstance(field, Field) else variable
+
+
+def _senders(model: type[Model]) -> list[type[Model]]:
+    """Return the model and what inherits from it: signals name the class that was saved."""
+    concrete = model._meta.concrete_model or model
+    related = [each for each in apps.get_models() if issubclass(each, concrete)]
+    return list(dict.fromkeys((model, *related)))
