@@ -28,7 +28,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .server.context import Context
-from .server.errors import RegistrationError, ResourceNotFound, ToolError
+from .server.errors import (
+    QuestionCancelled,
+    QuestionDeclined,
+    QuestionError,
+    QuestionFailed,
+    QuestionTimedOut,
+    QuestionUnsupported,
+    RegistrationError,
+    ResourceNotFound,
+    ToolError,
+)
+from .server.questions.declared import Ask
+from .server.questions.kinds import Elicit, ElicitURL, Roots, Sample
 from .server.registry import MCPServer
 
 if TYPE_CHECKING:
@@ -39,11 +51,22 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Ask",
     "Context",
+    "Elicit",
+    "ElicitURL",
     "MCPServer",
     "MCPView",
+    "QuestionCancelled",
+    "QuestionDeclined",
+    "QuestionError",
+    "QuestionFailed",
+    "QuestionTimedOut",
+    "QuestionUnsupported",
     "RegistrationError",
     "ResourceNotFound",
+    "Roots",
+    "Sample",
     "ToolError",
     "endpoint",
     "mcp",

@@ -6,6 +6,8 @@ from django.apps import AppConfig
 from django.utils.module_loading import autodiscover_modules
 from django.utils.translation import gettext_lazy as _
 
+from .server import changes
+
 
 class DjangoMCPConfig(AppConfig):
     """Loads every app's ``mcp.py``, as the admin does with ``admin.py``."""
@@ -16,6 +18,9 @@ class DjangoMCPConfig(AppConfig):
 
     def ready(self) -> None:
         """Register the system checks and what the apps offer."""
-        from . import checks  # noqa: F401, PLC0415 - checks need the app registry
+        # Both need the app registry.
+        from . import checks  # noqa: F401, PLC0415
+        from .store.announcing import Announcer  # noqa: PLC0415
 
+        changes.install(Announcer())
         autodiscover_modules("mcp")

@@ -8,7 +8,9 @@ authentication. A system check names the middleware that is passed by.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
+from contextlib import aclosing, suppress
 from functools import lru_cache
 from typing import Any
 
@@ -18,10 +20,10 @@ from django.urls import Resolver404, URLResolver, get_resolver, set_script_prefi
 from django.urls.resolvers import LocalePrefixPattern
 
 from .routing import find_endpoints
+from .transport.calls import LoopDoor
 from .transport.endpoint import respond
 from .transport.http import Endpoint, Reply
 from .transport.mounted import MountedRequest
-from .transport.runners import OnLanes
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -39,8 +41,9 @@ def mount(application: Callable[..., Awaitable[None]]) -> Application:
             await application(scope, receive, send)
             return
         set_script_prefix(get_script_prefix(scope))
-        reply = await respond(MountedRequest(scope, receive), endpoint, OnLanes())
-        await _send(reply, send)
+        request = MountedRequest(scope, receive)
+        reply = await respond(request, endpoint, LoopDoor())
+        await _send(reply, request, send)
 
     mounted.is_mcp_mount = True  # type: ignore[attr-defined]
     return mounted
@@ -98,12 +101,33 @@ def _path_info(scope: Scope) -> str:
     return path
 
 
-async def _send(reply: Reply, send: Send) -> None:
+async def _send(reply: Reply, request: MountedRequest, send: Send) -> None:
     headers = [
         (name.lower().encode("latin-1"), value.encode("latin-1"))
         for name, value in reply.headers.items()
     ]
-    if reply.status != 204:
+    if reply.status != 204 and reply.events is None:
         headers.append((b"content-length", b"%d" % len(reply.body)))
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    if reply.events is not None:
+        await _stream(reply.events, request, send)
     await send({"type": "http.response.body", "body": reply.body})
+
+
+async def _stream(events: AsyncGenerator[bytes], request: MountedRequest, send: Send) -> None:
+    """Send events until they end or the client has gone, whichever is first."""
+    sending = asyncio.ensure_future(_send_all(events, send))
+    gone = asyncio.ensure_future(request.disconnected())
+    try:
+        await asyncio.wait({sending, gone}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        gone.cancel()
+        sending.cancel()
+        with suppress(asyncio.CancelledError):
+            await sending
+
+
+async def _send_all(events: AsyncGenerator[bytes], send: Send) -> None:
+    async with aclosing(events) as chunks:
+        async for chunk in chunks:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})

@@ -35,6 +35,16 @@ class Settings:
     session_max_age_seconds: int = 30 * 24 * 60 * 60
     max_sessions: int = 100_000
     max_sessions_per_user: int = 1_000
+    stream_after_seconds: float = 1.0
+    stream_max_age_seconds: int = 600
+    queue_messages: int = 1_000
+    queue_bytes: int = 4 * 1024 * 1024
+    replay_seconds: int = 300
+    max_subscriptions: int = 1_000
+    max_listen_streams: int = 10_000
+    max_listen_streams_per_user: int = 20
+    question_seconds: int = 300
+    state_max_age_seconds: int = 60 * 60
     lanes: int = 16
     lane_wait_seconds: int = 30
 
@@ -47,12 +57,23 @@ _POSITIVE = {
     "session_max_age_seconds",
     "max_sessions",
     "max_sessions_per_user",
+    "stream_after_seconds",
+    "stream_max_age_seconds",
+    "queue_messages",
+    "queue_bytes",
+    "replay_seconds",
+    "max_subscriptions",
+    "max_listen_streams",
+    "max_listen_streams_per_user",
+    "question_seconds",
+    "state_max_age_seconds",
     "lanes",
     "lane_wait_seconds",
 }
 _KINDS: dict[str, tuple[type, ...]] = {
     "str": (str,),
     "int": (int,),
+    "float": (int, float),
     "bool": (bool,),
     "list[str]": (list, tuple),
 }
@@ -100,7 +121,8 @@ def _check(key: str, value: Any, declared: str) -> None:
         raise ImproperlyConfigured(
             f"DJANGO_MCP[{key!r}] must be {declared}, not {type(value).__name__}."
         )
-    if isinstance(value, int) and value < (1 if key.lower() in _POSITIVE else 0):
+    least = 0 if key.lower() not in _POSITIVE else 1 if declared == "int" else 0.001
+    if isinstance(value, (int, float)) and value < least:
         raise ImproperlyConfigured(f"DJANGO_MCP[{key!r}] must be positive, not {value}.")
 
 

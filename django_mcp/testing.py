@@ -5,6 +5,10 @@ Everything runs inline, in the test's thread and on its database connection, so 
 
     client = MCPClient().as_user(user)
     client.tool("find_orders", status="open").assert_ok().assert_contains("Order 7")
+
+A scripted user answers what tools ask::
+
+    MCPClient(answers=[True]).tool("refund", order_id=7).assert_ok()
 """
 
 from __future__ import annotations
@@ -21,17 +25,31 @@ from django.test import RequestFactory
 from mcp_types import (
     CLIENT_CAPABILITIES_META_KEY,
     CLIENT_INFO_META_KEY,
+    LOG_LEVEL_META_KEY,
     PROTOCOL_VERSION_META_KEY,
 )
 
 from .default import mcp
-from .protocol import headers
+from .protocol import headers, sse
 from .protocol.versions import BY_NAME, NEWEST_LEGACY
+from .scripted_user import (
+    CANCEL,
+    CAPABILITIES,
+    DECLINE,
+    Answers,
+    Asked,
+    ScriptedDoor,
+    ScriptedUser,
+)
+from .server.changes import announcements
 from .server.ports import Principal
 from .server.registry import MCPServer
+from .transport.calls import Door
 from .transport.views import MCPView
 
 CLIENT_INFO = {"name": "django_mcp.testing", "version": "1"}
+
+__all__ = ["CANCEL", "DECLINE", "Answer", "Asked", "MCPClient", "MCPFailure", "announcements"]
 
 
 class MCPFailure(AssertionError):
@@ -43,7 +61,10 @@ class Answer:
 
     def __init__(self, response: HttpResponse) -> None:
         self.http = response
-        self.message: dict[str, Any] = json.loads(response.content) if response.content else {}
+        *said, last = _messages(response) or [{}]
+        self.message: dict[str, Any] = last
+        self.said: list[dict[str, Any]] = said
+        """What the call said before it ended: notifications of progress, log messages."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.http.status_code} {self.message}>"
@@ -104,6 +125,14 @@ class MCPClient:
 
     ``revision`` is the protocol revision to speak. ``auth`` is the endpoint's authentication; by
     default whoever :meth:`as_user` names is let in, and anonymous callers too.
+
+    ``log_level`` asks for log messages of that level and above. What a call says is in
+    :attr:`Answer.said`; progress always.
+
+    ``answers`` are what the user, the client's model and the client itself answer to questions of
+    the server: a list of them in order, a dict by the beginning of each question's message, or a
+    function of the question (:class:`Asked`). The client then declares that it can be asked
+    everything, unless ``capabilities`` say otherwise.
     """
 
     def __init__(
@@ -113,10 +142,15 @@ class MCPClient:
         revision: str = NEWEST_LEGACY.name,
         auth: str | Callable[..., Any] | None = None,
         capabilities: Mapping[str, Any] | None = None,
+        answers: Answers | None = None,
+        log_level: str | None = None,
     ) -> None:
         self.server = server
+        self.log_level = log_level
         self.revision = BY_NAME[revision]
-        self.capabilities = dict(capabilities or {})
+        self._user = None if answers is None else ScriptedUser(answers)
+        assumed = {} if self._user is None else CAPABILITIES
+        self.capabilities = dict(assumed if capabilities is None else capabilities)
         self.session_id: str | None = None
         self.principal = Principal(AnonymousUser())
         self.headers: dict[str, str] = {}
@@ -130,10 +164,17 @@ class MCPClient:
             revision=self.revision.name,
             auth=self._auth,
             capabilities=self.capabilities,
+            log_level=self.log_level,
         )
+        client._user = self._user
         client.principal = Principal(user, client_id)
         client.headers = dict(self.headers)
         return client
+
+    @property
+    def asked(self) -> list[Asked]:
+        """The questions that ``answers`` have answered so far."""
+        return [] if self._user is None else self._user.asked
 
     def tool(self, tool: str, /, **arguments: Any) -> Answer:
         """Call a tool."""
@@ -191,6 +232,8 @@ class MCPClient:
         )
         self.session_id = answer.http.headers.get(headers.SESSION_ID)
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        if self.log_level is not None:
+            self._request("logging/setLevel", {"level": self.log_level})
         return answer
 
     def close(self) -> Answer:
@@ -200,15 +243,25 @@ class MCPClient:
         return answer
 
     def request(self, method: str, **params: Any) -> Answer:
-        """Send any request."""
+        """Send any request, and answer what the server asks before it has a result."""
         if self.revision.modern:
             params["_meta"] = {**self._meta(), **params.get("_meta", {})}
         elif self.session_id is None:
             opened = self.initialize()
             if opened.error is not None:
                 return opened
-        message = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params}
-        return self.send(message)
+        answer = self._request(method, params)
+        while self._user is not None and _requires_input(answer):
+            requests = answer.result["inputRequests"]
+            params["inputResponses"] = {
+                key: self._user.answer(Asked(each["method"], each.get("params", {}), key))
+                for key, each in requests.items()
+            }
+            params["requestState"] = answer.result["requestState"]
+            answer = self._request(method, params)
+        if self._user is not None and self._user.at_a_loss is not None:
+            raise self._user.at_a_loss
+        return answer
 
     def send(self, message: Any, **more_headers: str) -> Answer:
         """POST one message as it stands, with the headers that it needs."""
@@ -230,8 +283,19 @@ class MCPClient:
             secure=settings.SECURE_SSL_REDIRECT,
             headers={name.replace("_", "-"): value for name, value in given.items()},
         )
-        view = MCPView.as_view(server=self.server, auth=self._auth or self._let_in)
-        return view(request)
+        auth = self._auth or self._let_in
+        view = _View.as_view(server=self.server, auth=auth, user=self._user)
+        response = view(request)
+        assert isinstance(response, HttpResponse)
+        return response
+
+    def _request(self, method: str, params: dict[str, Any]) -> Answer:
+        request_id = next(self._ids)
+        if method in headers.NAME_SOURCES:
+            meta = {"progressToken": request_id, **params.get("_meta", {})}
+            params = {**params, "_meta": meta}
+        message = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
+        return self.send(message)
 
     def _let_in(self, request: Any) -> Principal:
         return self.principal
@@ -253,10 +317,12 @@ class MCPClient:
         return standing
 
     def _meta(self) -> dict[str, Any]:
+        level = {} if self.log_level is None else {LOG_LEVEL_META_KEY: self.log_level}
         return {
             PROTOCOL_VERSION_META_KEY: self.revision.name,
             CLIENT_INFO_META_KEY: CLIENT_INFO,
             CLIENT_CAPABILITIES_META_KEY: self.capabilities,
+            **level,
         }
 
     def _mirrored(self, message: Any) -> dict[str, str]:
@@ -272,6 +338,30 @@ class MCPClient:
             arguments = params.get("arguments") or {}
             mirrored |= headers.mirror_parameters(tool.headers, arguments)
         return mirrored
+
+
+def _requires_input(answer: Answer) -> bool:
+    result: dict[str, Any] = answer.message.get("result", {})
+    return result.get("resultType") == "input_required"
+
+
+class _View(MCPView):
+    """The view, whose calls may ask the scripted user."""
+
+    user: ScriptedUser | None = None
+
+    def inline_door(self) -> Door:
+        """Return a door that answers, if there is somebody to."""
+        return super().inline_door() if self.user is None else ScriptedDoor(self.user)
+
+
+def _messages(response: HttpResponse) -> list[dict[str, Any]]:
+    if not response.content:
+        return []
+    if response.headers.get("Content-Type") != sse.MEDIA_TYPE:
+        return [json.loads(response.content)]
+    lines = response.content.decode().splitlines()
+    return [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
 
 
 def _texts(value: Any) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
@@ -21,6 +22,9 @@ from .primitives import Completion, Permission, Prompt, Resource, Tool
 from .results import Output, dump, is_object, output_of
 from .signature import ArgumentError, Signature
 from .uri_template import URITemplate
+
+# Without the label of its app, a name would be a permission that nobody but superusers has.
+_PERMISSION = re.compile(r"[^.\s]+(\.[^.\s]+)+")
 
 
 def build_tool(
@@ -40,6 +44,7 @@ def build_tool(
     output_schema: dict[str, Any] | Literal[False] | None = None,
     timeout: float | None = None,
     atomic: bool = True,
+    invalidates: Sequence[str] = (),
 ) -> Tool:
     """Return the tool that ``function`` makes; options as in :meth:`MCPServer.tool`."""
     signature = Signature(function)
@@ -76,6 +81,7 @@ def build_tool(
         headers=headers,
         timeout=timeout,
         atomic=atomic,
+        invalidates=_invalidated(invalidates, signature),
     )
 
 
@@ -94,6 +100,8 @@ def build_resource(
     permission: Permission | None,
     listing: Callable[..., Any] | None,
     ttl: float,
+    atomic: bool,
+    model: Any,
 ) -> Resource:
     """Return the resource that ``function`` makes; options as in :meth:`MCPServer.resource`."""
     signature, template = Signature(function), URITemplate(uri)
@@ -126,6 +134,8 @@ def build_resource(
         mime_type=mime_type,
         ttl_ms=int(ttl * 1000),
         listing=_listing(listing),
+        atomic=atomic,
+        model=model,
     )
 
 
@@ -138,6 +148,7 @@ def build_prompt(
     icons: Sequence[Icon] = (),
     meta: Mapping[str, Any] | None = None,
     permission: Permission | None = None,
+    atomic: bool = True,
 ) -> tuple[Prompt, dict[str, Completion]]:
     """Return the prompt that ``function`` makes, and the completions its types imply."""
     signature = Signature(function)
@@ -167,6 +178,7 @@ def build_prompt(
         description=described,
         permission=_checked(permission, signature),
         signature=signature,
+        atomic=atomic,
     )
     return prompt, {name: completion_of(values) for name, values in choices.items() if values}
 
@@ -185,15 +197,16 @@ def _described(label: str, kind: type[BaseModel], **fields: Any) -> dict[str, An
 
 
 def _checked(permission: Any, signature: Signature) -> Permission | None:
-    if permission is None or isinstance(permission, str):
+    if permission is None or (isinstance(permission, str) and _PERMISSION.fullmatch(permission)):
         return permission
     if callable(permission) and not is_async(permission):
         checked: Permission = permission
         return checked
     # An asynchronous function would let everybody in: a coroutine is true.
     raise RegistrationError(
-        f"{signature.label}: permission= takes a Django permission ('app_label.codename') or a "
-        "synchronous function of the user."
+        f"{signature.label}: permission= takes a Django permission, written "
+        '"app_label.codename" as in "shop.view_order", or a synchronous function of the user; '
+        f"not {permission!r}."
     )
 
 
@@ -207,6 +220,22 @@ def _check_timeout(timeout: float | None, signature: Signature) -> None:
         )
     if timeout <= 0:
         raise RegistrationError(f"{signature.label}: timeout= is in seconds, and more than none.")
+
+
+def _invalidated(uris: Sequence[str], signature: Signature) -> tuple[URITemplate, ...]:
+    if isinstance(uris, str):
+        raise RegistrationError(
+            f'{signature.label}: invalidates= takes several URIs, as in ("{uris}",).'
+        )
+    templates = tuple(URITemplate(uri) for uri in uris)
+    for template in templates:
+        unknown = [name for name in template.variables if name not in signature.names]
+        if unknown:
+            raise RegistrationError(
+                f"{signature.label}: invalidates= names {template.template!r}, and {unknown[0]!r} "
+                f"is none of its parameters ({', '.join(signature.names) or 'none'})."
+            )
+    return templates
 
 
 def _input_schema(given: dict[str, Any] | None, signature: Signature) -> dict[str, Any]:
@@ -250,7 +279,7 @@ def _listing(function: Callable[..., Any] | None) -> Signature | None:
     if function is None:
         return None
     signature = Signature(function)
-    if not set(signature.names) <= {"after"} or not _begins(signature):
+    if not set(signature.names) <= {"after"} or signature.asked or not _begins(signature):
         raise RegistrationError(
             f"{signature.label}: a function that lists resources takes a Context and "
             "`after: str | None`, the URI after which the page begins, or neither."

@@ -17,6 +17,14 @@ class CallTimedOut(Exception):
     """A call took longer than it may; not to be confused with a time-out inside the function."""
 
 
+class CallStopped(BaseException):
+    """A call must end: it was cancelled, or took too long, or its session has ended.
+
+    It is raised at the call's next word. User code that catches every ``Exception`` does not
+    swallow it, and what a savepoint covers is rolled back.
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class Caching:
     """How long a client may keep a result, and for whom (2026-07-28, server/utilities/caching)."""
@@ -33,6 +41,8 @@ class Result:
     caching: Caching | None = None
     session_id: str | None = None
     """The secret id of a session that this request opened."""
+    type: Literal["complete", "input_required"] = "complete"
+    """What the modern era calls ``resultType``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +60,10 @@ class Call:
     finish: Callable[[Any], Outcome]
     rescue: Callable[[Exception], Outcome]
     scope: Callable[[], AbstractContextManager[None]]
-    timeout: float | None = field(default=None)
-    """Seconds that an asynchronous function may take."""
+    timeout: float | None = None
+    """Seconds that the function may take."""
+    abandon: Callable[[], None] = field(default=lambda: None)
+    """Tells the function that nobody waits for it any more."""
 
     def run(self) -> Outcome:
         """Make a synchronous call, in its scope."""

@@ -22,10 +22,19 @@ FEATURES: Final[dict[str, Callable[[MCPServer], bool]]] = {
 }
 """Capability to the question whether a server has it."""
 
+_CHANGES: Final = {
+    "prompts": {"listChanged": True},
+    "resources": {"subscribe": True, "listChanged": True},
+    "tools": {"listChanged": True},
+}
+"""What clients can be told of; the same members in all revisions."""
+
 
 def capabilities(server: MCPServer, revision: Revision) -> dict[str, Any]:
     """Return ``ServerCapabilities``."""
-    declared: dict[str, Any] = {name: {} for name, has in FEATURES.items() if has(server)}
+    declared: dict[str, Any] = {
+        name: dict(_CHANGES.get(name, {})) for name, has in FEATURES.items() if has(server)
+    }
     if not revision.modern:
         # The session keeps the level that logging/setLevel asks for. In the modern era the level
         # comes with each request.

@@ -7,18 +7,21 @@ the caller puts the request's own id on it.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 from mcp_types import SERVER_INFO_META_KEY
 from pydantic import ValidationError
 
-from ..protocol.errors import ErrorCode, MCPError, internal_error, invalid_params
+from ..protocol.errors import ErrorCode, MCPError, cancelled, internal_error, invalid_params
 from ..protocol.messages import Notification
 from ..protocol.versions import fit
-from .calling import Caching, Call, Outcome, Result
+from .calling import Caching, Call, CallStopped, Outcome, Result
 from .exchange import Exchange
 from .methods import METHODS, NOTIFICATIONS, Method
 from .ports import Ports, Runner, SessionInfo
+from .questions.calls import beside_questions
+from .questions.rounds import InputRequired
 
 logger = logging.getLogger("django_mcp.server")
 
@@ -43,7 +46,7 @@ async def notify(
     """Take a legacy notification. One that nobody handles is dropped, as the protocol wants."""
     handler = NOTIFICATIONS.get(notification.method)
     if handler is not None:
-        await runner.blocking(handler, session, ports.sessions)
+        await runner.blocking(handler, notification, session, ports)
 
 
 async def _answer(exchange: Exchange, runner: Runner) -> Result:
@@ -55,7 +58,7 @@ async def _answer(exchange: Exchange, runner: Runner) -> Result:
     else:
         outcome = method.handler(exchange, params)
     while isinstance(outcome, Call):
-        outcome = await _make(outcome, runner)
+        outcome = await _make(outcome, exchange, runner)
     return outcome
 
 
@@ -64,13 +67,25 @@ def _with_database(method: Method, exchange: Exchange, params: Any) -> Outcome:
         return method.handler(exchange, params)
 
 
-async def _make(call: Call, runner: Runner) -> Outcome:
+async def _make(call: Call, exchange: Exchange, runner: Runner) -> Outcome:
     try:
-        return await runner.call(call)
+        return await _run(call, exchange, runner)
     except MCPError:
         raise
+    except CallStopped:
+        raise cancelled() from None
     except Exception as error:
         return call.rescue(error)
+
+
+async def _run(call: Call, exchange: Exchange, runner: Runner) -> Outcome:
+    try:
+        return await runner.call(call)
+    except (InputRequired, BaseExceptionGroup) as raised:
+        error = beside_questions(raised)
+    if error is None:
+        return exchange.questions.result()
+    raise error
 
 
 def _find_method(exchange: Exchange) -> Method:
@@ -99,8 +114,8 @@ def _complete(result: Result, exchange: Exchange) -> Result:
     # 2026-07-28, basic/index: "ResultType" and "Per-response protocol fields".
     info = fit("Implementation", exchange.server.implementation(), exchange.revision)
     meta = {**result.body.get("_meta", {}), SERVER_INFO_META_KEY: info}
-    body = {**result.body, "resultType": "complete", "_meta": meta, **_hints(result.caching)}
-    return Result(body, result.caching, result.session_id)
+    body = {**result.body, "resultType": result.type, "_meta": meta, **_hints(result.caching)}
+    return replace(result, body=body)
 
 
 def _hints(caching: Caching | None) -> dict[str, Any]:

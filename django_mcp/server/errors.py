@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class ToolError(Exception):
     """Raise it in a tool to tell the model what went wrong; its text reaches the model verbatim.
@@ -9,6 +11,44 @@ class ToolError(Exception):
     Every other exception is a bug: it is logged with its traceback and answered by a fixed
     sentence, so that nothing internal leaks.
     """
+
+
+class QuestionError(ToolError):
+    """The client was asked something, and there is no answer to go on with.
+
+    Leave it, and the model reads why; catch it, and go on without the answer.
+    """
+
+
+class QuestionDeclined(QuestionError):
+    """The user has said no to a question."""
+
+
+class QuestionCancelled(QuestionError):
+    """The user has dismissed a question without an answer."""
+
+
+class QuestionTimedOut(QuestionError):
+    """No answer came in time. Legacy revisions only: later ones do not wait."""
+
+
+class QuestionFailed(QuestionError):
+    """The client answered with an error, or never with something that fits."""
+
+
+class QuestionUnsupported(QuestionError):
+    """The client cannot be asked this: it has not declared so, or cannot be reached.
+
+    ``required`` are the capabilities that it would have to declare.
+    """
+
+    def __init__(self, message: str, required: dict[str, Any]) -> None:
+        super().__init__(message)
+        self.required = required
+
+
+class QuestionMisplaced(RuntimeError):
+    """A question where none may be asked; the message has the cure."""
 
 
 class ResourceNotFound(Exception):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..protocol.headers import Headers
 from ..protocol.lifecycle import Sender
 from ..protocol.messages import Request
 from ..protocol.versions import Revision
-from .ports import Bridge, Policy, Ports, Principal, SessionInfo
+from .ports import Bridge, Peer, Policy, Ports, Principal, SessionInfo
+from .progress import Progress
+from .questions.asking import Questions
 
 if TYPE_CHECKING:
     from .registry import MCPServer
@@ -28,8 +30,11 @@ class Exchange:
     session: SessionInfo | None
     headers: Headers
     ports: Ports
+    peer: Peer
+    progress: Progress
     http_request: Callable[[], Any]
     """Build the ``HttpRequest``, which costs something at the mount."""
+    questions: Questions = field(default_factory=Questions)
 
     @property
     def policy(self) -> Policy:

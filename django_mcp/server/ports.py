@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ..protocol.lifecycle import Sender
+from ..protocol.messages import Notification, RequestId, Response
 from ..protocol.versions import Revision
 
 if TYPE_CHECKING:
     from .calling import Call, Outcome
+    from .changes import Topic
+    from .questions.fields import Form
 
 T = TypeVar("T")
 
@@ -62,6 +65,81 @@ class Sessions(Protocol):
         """Note the log level that the client asked for."""
 
 
+class Subscriptions(Protocol):
+    """What sessions want to hear of; every method may touch the database."""
+
+    def subscribe(self, session: SessionInfo, resource: Topic) -> None:
+        """Tell the session from now on when a resource changes."""
+
+    def unsubscribe(self, session: SessionInfo, resource: Topic) -> None:
+        """Tell the session no more of a resource."""
+
+
+class Inbox(Protocol):
+    """What a client sends for requests in flight; every method may touch the database."""
+
+    def answer(self, session: SessionInfo, response: Response) -> None:
+        """Take the answer to a request to the client."""
+
+    def cancel(self, session: SessionInfo, request_id: RequestId, reason: str) -> None:
+        """Cancel a request from the client."""
+
+
+class Peer(Protocol):
+    """The client, as a call that runs for it can reach it. Safe to use from any thread."""
+
+    @property
+    def listens(self) -> bool:
+        """Whether notifications reach the client, at the latest together with the answer."""
+
+    @property
+    def answers(self) -> bool:
+        """Whether the client can be sent a request while the call runs, and answer it."""
+
+    @property
+    def stays(self) -> bool:
+        """Whether the connection can be kept open for what happens later."""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the call is to end: nobody waits for its result any more."""
+
+    def tell(self, method: str, params: dict[str, Any]) -> None:
+        """Send a notification on the call's own stream; returns at once.
+
+        Raises :class:`~django_mcp.server.calling.CallStopped` if the call is to end.
+        """
+
+    def ask(self, method: str, params: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """Send a request on the call's own stream and wait for its ``result``.
+
+        Raises :class:`AnswerTimedOut` after ``seconds``, and :class:`MCPError` with what the client
+        answered if that was an error. Only for threads that may wait.
+        """
+
+    async def aask(self, method: str, params: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """Do as :meth:`ask`, without a thread that waits."""
+
+    async def listen(self, opening: Notification, wanted: Mapping[Topic, Notification]) -> None:
+        """Send ``opening``, and then what belongs to a topic whenever that changes, until the
+        stream is to end. Raises :class:`MCPError` where the client may have no more streams.
+        """
+
+    def release(self) -> bool:
+        """End the connection, not the call: the client comes back for the result.
+
+        Return whether it can; where it cannot, nothing happens.
+        """
+
+
+class AnswerTimedOut(Exception):
+    """The client has not answered a question in time."""
+
+
+class StateRefused(Exception):
+    """A sealed state that was not sealed here, was changed, or has expired; the text says which."""
+
+
 class Bridge(Protocol):
     """What user code needs of the framework around it."""
 
@@ -80,6 +158,24 @@ class Bridge(Protocol):
 
     def jsonable(self, value: Any) -> Any:
         """Return a JSON form of a framework object, or raise ``TypeError`` with the cure."""
+
+    async def blocking(self, function: Callable[..., T], /, *args: Any) -> T:
+        """Run code of an asynchronous function where it may touch the database."""
+
+    def check_may_wait(self) -> None:
+        """Refuse to wait for the client while a transaction is open.
+
+        Raises :class:`~django_mcp.server.errors.QuestionMisplaced` with the cure.
+        """
+
+    def form(self, value: Any) -> Form | None:
+        """Return what the framework calls a form as one to be asked; ``None`` for other values."""
+
+    def seal(self, state: dict[str, Any]) -> str:
+        """Return ``state`` as text that the client keeps, and cannot change unnoticed."""
+
+    def unseal(self, text: str) -> dict[str, Any]:
+        """Return a state that was sealed, not long ago; raises :class:`StateRefused`."""
 
 
 class Runner(Protocol):
@@ -102,6 +198,10 @@ class Policy:
     page_size: int = 100
     strict_arguments: bool = True
     list_ttl_ms: int = 0
+    question_seconds: float = 300
+    """How long a call waits for an answer of its client."""
+    max_subscriptions: int = 1000
+    """Most resources that one request may listen to."""
     public: bool = False
     """Whether the endpoint is open to everyone, so that nothing depends on who asks."""
 
@@ -111,5 +211,7 @@ class Ports:
     """Everything that a dispatch needs of the world, in one value."""
 
     sessions: Sessions
+    inbox: Inbox
+    subscriptions: Subscriptions
     bridge: Bridge
     policy: Policy = field(default_factory=Policy)

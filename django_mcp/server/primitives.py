@@ -45,6 +45,8 @@ class Tool(Primitive):
     """Mirrored parameters: header name portion to property path."""
     timeout: float | None = None
     atomic: bool = True
+    invalidates: tuple[URITemplate, ...] = ()
+    """The resources that a call changes; their variables are arguments of the tool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,9 @@ class Resource(Primitive):
     ttl_ms: int = 0
     listing: Signature | None = None
     """A function that lists resources of the family."""
+    atomic: bool = True
+    model: Any = None
+    """The Django model whose instances it shows."""
 
     @property
     def is_template(self) -> bool:
@@ -70,6 +75,7 @@ class Prompt(Primitive):
     """A template of messages that people choose."""
 
     signature: Signature
+    atomic: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

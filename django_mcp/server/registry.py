@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol, TypeVar, overload
 from mcp_types import Annotations, Icon, Implementation
 
 from . import builders
+from .changes import Kind, Topic, announce, watch
 from .completions import build_completion
 from .errors import RegistrationError
 from .primitives import Completion, Permission, Prompt, Resource, Tool
@@ -151,6 +152,7 @@ class MCPServer:
         output_schema: dict[str, Any] | Literal[False] | None = None,
         timeout: float | None = None,
         atomic: bool = True,
+        invalidates: Sequence[str] = (),
     ) -> Decorator: ...
 
     def tool(self, function: Any = None, /, **options: Any) -> Any:
@@ -160,7 +162,9 @@ class MCPServer:
         ``permission`` hides the tool from those who may not use it, and refuses them alike.
         ``output_schema=False`` keeps a result unstructured. ``timeout``, in seconds, is for
         asynchronous functions. ``atomic=False`` keeps the tool out of the savepoint in which it
-        runs where a transaction is open. The function itself is returned unchanged.
+        runs where a transaction is open. ``invalidates`` are the URIs of resources, with arguments
+        of the tool as variables, whose subscribers are told after a call that succeeded. The
+        function itself is returned unchanged.
         """
 
         def register(function: F) -> F:
@@ -184,12 +188,16 @@ class MCPServer:
         permission: Permission | None = None,
         list: Callable[..., Any] | None = None,
         ttl: float = 0,
+        atomic: bool = True,
+        model: Any = None,
     ) -> Decorator:
         """Offer what a function returns under ``uri``, which may be a template (RFC 6570).
 
         Text from ``str``, a blob from ``bytes``, JSON from everything else. ``list`` is a function
         that lists resources of a template. ``ttl`` says for how many seconds clients may keep what
-        they have read. ``size`` is in bytes.
+        they have read. ``size`` is in bytes. ``atomic`` is as for tools. ``model`` is the Django
+        model that it shows: when an instance is saved or deleted, subscribers of the URI that its
+        attributes make are told.
         """
 
         def register(function: F) -> F:
@@ -207,8 +215,12 @@ class MCPServer:
                 permission=permission,
                 listing=list,
                 ttl=ttl,
+                atomic=atomic,
+                model=model,
             )
             self._add("resource", self._resources, resource)
+            if model is not None:
+                watch(self, resource)
             return function
 
         return register
@@ -227,13 +239,14 @@ class MCPServer:
         icons: Sequence[Icon] = (),
         meta: Mapping[str, Any] | None = None,
         permission: Permission | None = None,
+        atomic: bool = True,
     ) -> Decorator: ...
 
     def prompt(self, function: Any = None, /, **options: Any) -> Any:
         """Offer a function's messages to people as a prompt. Use it bare, or with options.
 
         Arguments arrive as text and are converted to the annotated types. Those of a ``Literal``
-        or an ``Enum`` are completed without further ado.
+        or an ``Enum`` are completed without further ado. ``atomic`` is as for tools.
         """
 
         def register(function: F) -> F:
@@ -258,6 +271,33 @@ class MCPServer:
             return function
 
         return register
+
+    def notify_tools_changed(self, *, using: str | None = None) -> None:
+        """Tell all clients, of whatever process, that the list of tools has changed.
+
+        From anywhere: a view, a signal handler, a task, a shell. They are told when the
+        transactions that are open now have been committed; ``using`` names the database that
+        matters, if not all of them do.
+        """
+        announce(self, Topic(Kind.TOOLS), using=using)
+
+    def notify_prompts_changed(self, *, using: str | None = None) -> None:
+        """Tell all clients that the list of prompts has changed, as with tools."""
+        announce(self, Topic(Kind.PROMPTS), using=using)
+
+    def notify_resources_changed(self, *, using: str | None = None) -> None:
+        """Tell all clients that the list of resources has changed, as with tools."""
+        announce(self, Topic(Kind.RESOURCES), using=using)
+
+    def notify_resource_updated(self, uri: str, *, using: str | None = None) -> None:
+        """Tell the subscribers of a resource that it has changed; next to nothing without any."""
+        announce(self, self.topic_of(uri), using=using)
+
+    def topic_of(self, uri: str) -> Topic:
+        """Return a resource as something that changes: the same for all spellings of its URI."""
+        for resource, values in self.find_resources(uri):
+            return Topic(Kind.RESOURCE, uri, resource.template.expand(values))
+        return Topic(Kind.RESOURCE, uri)
 
     def check(self) -> list[str]:
         """Return what is wrong between primitives, one sentence each."""

@@ -16,7 +16,8 @@ from ..protocol.errors import ErrorCode, MCPError
 from . import content
 from .errors import RegistrationError
 from .functions import bare, is_kind
-from .signature import SCHEMA_ERRORS, PlainJsonSchema, Signature, reason
+from .json_schema import SCHEMA_ERRORS, PlainJsonSchema, reason
+from .signature import Signature
 
 Jsonable = Callable[[Any], Any]
 """Gives a framework object a JSON form, or raises ``TypeError`` with the cure."""

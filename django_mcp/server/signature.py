@@ -6,22 +6,13 @@ the cure in the message.
 
 from __future__ import annotations
 
-import enum
 import inspect
-import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
-from pydantic.errors import (
-    PydanticErrorMixin,
-    PydanticInvalidForJsonSchema,
-    PydanticUndefinedAnnotation,
-    PydanticUserError,
-)
 from pydantic.fields import FieldInfo
-from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import PydanticSerializationError, SchemaError, from_json, to_json
+from pydantic_core import from_json, to_json
 
 from .context import Context
 from .docstrings import Docstring, parse_docstring
@@ -36,6 +27,8 @@ from .functions import (
     label_of,
     parameters_of,
 )
+from .json_schema import SCHEMA_ERRORS, PlainJsonSchema, reason
+from .questions.declared import Asked, ask_of, build_asked
 
 if TYPE_CHECKING:
     from .exchange import Exchange
@@ -43,58 +36,9 @@ if TYPE_CHECKING:
 MAX_PROBLEMS: Final = 10
 """How many of the problems with a call's arguments are told at once."""
 
-SCHEMA_ERRORS: Final = (
-    PydanticUserError,
-    PydanticUndefinedAnnotation,
-    SchemaError,
-    TypeError,
-    ValueError,
-)
-"""What pydantic raises for types that it cannot express, or constraints that make no sense."""
-
 
 class ArgumentError(ValueError):
     """Arguments that do not fit; the text names each one and what was expected of it."""
-
-
-class PlainJsonSchema(GenerateJsonSchema):
-    """JSON Schema 2020-12 without the titles that merely repeat names."""
-
-    # A default without a JSON form is left out of the schema; that is all it means.
-    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}
-
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        """Leave titles to those who wrote one."""
-        return False
-
-    def encode_default(self, dft: Any) -> Any:
-        """Encode a default, unless JSON has no word for it (infinity, for example)."""
-        encoded = super().encode_default(dft)
-        try:
-            json.dumps(encoded, allow_nan=False)
-        except ValueError as error:
-            raise PydanticSerializationError(str(error)) from error
-        return encoded
-
-    def default_schema(self, schema: Any) -> dict[str, Any]:
-        """Give the members of a set one order, the same in every process."""
-        described = super().default_schema(schema)
-        if described.get("uniqueItems") and isinstance(described.get("default"), list):
-            described["default"] = sorted(described["default"], key=to_json)
-        return described
-
-    def literal_schema(self, schema: Any) -> dict[str, Any]:
-        """Refuse what pydantic describes by its value and then does not accept by it."""
-        members = [each for each in schema["expected"] if isinstance(each, enum.Enum)]
-        if self.mode == "validation" and not all(isinstance(each, (str, int)) for each in members):
-            raise PydanticInvalidForJsonSchema("Literal takes members of str or int Enums alone")
-        return super().literal_schema(schema)
-
-    def generator_schema(self, schema: Any) -> dict[str, Any]:
-        """Refuse what would be validated only while the function reads it."""
-        if self.mode == "validation":
-            raise PydanticInvalidForJsonSchema("Iterable is checked too late; use list instead")
-        return super().generator_schema(schema)
 
 
 class Signature:
@@ -116,12 +60,18 @@ class Signature:
         self._fields: dict[str, str] = {}
         self._model = self._build_model(parameters)
         self.names: tuple[str, ...] = tuple(self._fields.values())
+        self.asked: tuple[Asked, ...] = self._build_asked(parameters)
         self.schema: dict[str, Any] = self._build_schema()
 
     @property
     def required(self) -> tuple[str, ...]:
         """Names of the parameters without a default."""
         return tuple(self.schema.get("required", ()))
+
+    @property
+    def depends_on_caller(self) -> bool:
+        """Whether what the function returns may depend on who calls it."""
+        return self.context_parameter is not None or bool(self.asked)
 
     def bind(
         self, arguments: Mapping[str, Any], *, strict: bool = True, exchange: Exchange | None = None
@@ -174,7 +124,7 @@ class Signature:
     def _build_model(self, parameters: list[inspect.Parameter]) -> type[BaseModel]:
         fields: dict[str, Any] = {}
         for parameter in parameters:
-            if self._takes_context(parameter):
+            if self._takes_context(parameter) or ask_of(self._hints.get(parameter.name)):
                 continue
             # Fields get neutral names and the parameter's as alias, because a parameter may be
             # called as a method of BaseModel is.
@@ -188,6 +138,14 @@ class Signature:
         except SCHEMA_ERRORS as error:
             raise self._refuse(error) from error
         return model
+
+    def _build_asked(self, parameters: list[inspect.Parameter]) -> tuple[Asked, ...]:
+        asks = {each.name: ask_of(self._hints.get(each.name)) for each in parameters}
+        return tuple(
+            build_asked(name, self._hints[name], ask, self.names, of=self.function)
+            for name, ask in asks.items()
+            if ask is not None
+        )
 
     def _takes_context(self, parameter: inspect.Parameter) -> bool:
         wanted = context_type(self._hints.get(parameter.name))
@@ -245,13 +203,6 @@ class Signature:
             "Use types that pydantic knows: str, int, float, bool, datetime, Enum, Literal, lists, "
             "dicts, dataclasses, TypedDicts or pydantic models."
         )
-
-
-def reason(error: Exception) -> str:
-    """Return what pydantic objects to, without its advice, which is for those who write models."""
-    if isinstance(error, PydanticErrorMixin):
-        return error.message.split("\n")[0].split(". Set ")[0].rstrip(".")
-    return " ".join(str(error).split())
 
 
 def _field_infos(annotation: Any) -> list[FieldInfo]:

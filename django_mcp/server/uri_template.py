@@ -1,15 +1,18 @@
-"""URI templates (RFC 6570), read backwards: from a URI to the values that make it.
+"""URI templates (RFC 6570), read backwards too: from a URI to the values that make it.
 
-Expansion is the client's business. Matching is defined only where it is unambiguous, so the
-modifiers ``*`` and ``:n`` are refused at registration. What a client should have percent-encoded
-and has not is accepted where it cannot be taken for a delimiter.
+Matching is defined only where it is unambiguous, so the modifiers ``*`` and ``:n`` are refused at
+registration. What a client should have percent-encoded and has not is accepted where it cannot be
+taken for a delimiter.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final
-from urllib.parse import unquote
+from collections.abc import Mapping
+from datetime import datetime
+from enum import Enum
+from typing import Any, Final
+from urllib.parse import quote, unquote
 
 from .errors import RegistrationError
 
@@ -27,6 +30,10 @@ _OPERATORS = {
     "?": ("?", "&", True, "[^&#]"),
     "&": ("&", "&", True, "[^&#]"),
 }
+
+_RESERVED = ":/?#[]@!$&'()*+,;="
+_ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
+_UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
 
 #: Operators whose values are not marked off by a character of their own, by how much they take.
 _WIDTHS = {"": 0, "+": 1}
@@ -55,6 +62,13 @@ class URITemplate:
         if found is None:
             return None
         return {name: unquote(value) for name, value in found.groupdict().items() if value}
+
+    def expand(self, values: Mapping[str, Any]) -> str:
+        """Return the URI of ``values``; variables that have none are left out."""
+        texts = {
+            name: _text(values[name]) for name in self.variables if values.get(name) is not None
+        }
+        return _EXPRESSION.sub(lambda found: _expand(found[1], texts), self.template)
 
     def _compile(self) -> str:
         if not _SCHEME.match(self.template):
@@ -115,6 +129,40 @@ class URITemplate:
 
     def _refuse(self, reason: str) -> RegistrationError:
         return RegistrationError(f"URI template {self.template!r}: {reason}")
+
+
+def canonical(uri: str) -> str:
+    """Return the spelling by which URIs are compared: that of RFC 3986, section 6.2.2.
+
+    Clients differ in what they percent-encode and how.
+    """
+    uri = _ENCODED.sub(lambda found: _decode_unreserved(found[0]), uri)
+    return quote(uri, safe=_RESERVED + "%", errors="surrogatepass")
+
+
+def _decode_unreserved(encoded: str) -> str:
+    character = chr(int(encoded[1:], 16))
+    return character if _UNRESERVED.fullmatch(character) else encoded.upper()
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Enum):
+        value = value.value
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def _expand(expression: str, values: Mapping[str, str]) -> str:
+    operator = _operator(expression)
+    first, separator, named, _ = _OPERATORS[operator]
+    # RFC 6570, sections 3.2.3 and 3.2.4: reserved characters stand as they are.
+    safe = _RESERVED if operator in ("+", "#") else ""
+    names = [name for name in expression[len(operator) :].split(",") if name in values]
+    parts = [quote(values[name], safe=safe) for name in names]
+    if named:
+        parts = [f"{name}={part}" for name, part in zip(names, parts, strict=True)]
+    return first + separator.join(parts) if parts else ""
 
 
 def _operator(expression: str) -> str:

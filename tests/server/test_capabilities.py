@@ -48,6 +48,11 @@ METHODS = {
     "resources": ["resources/list", "resources/templates/list", "resources/read"],
     "completions": ["completion/complete"],
 }
+CHANGES = {
+    "tools": {"listChanged": True},
+    "prompts": {"listChanged": True},
+    "resources": {"listChanged": True, "subscribe": True},
+}
 FEATURES: dict[Any, set[str]] = {
     tool: {"tools"},
     prompt: {"prompts"},
@@ -72,7 +77,9 @@ def test_what_was_registered_is_declared_and_the_rest_does_not_exist(register, r
     register(server)
     features = FEATURES[register]
     logging = set() if revision == MODERN else {"logging"}
-    assert declared(server, revision) == {name: {} for name in features | logging}
+    assert declared(server, revision) == {
+        name: CHANGES.get(name, {}) for name in features | logging
+    }
     client = client_of(server, revision)
     for feature, methods in METHODS.items():
         for method in methods:
@@ -108,6 +115,9 @@ def test_methods_exist_in_their_era_alone(revision, db):
     for method in ("server/discover",):
         error = client.request(method).error
         assert (error is None) is (revision == MODERN)
+    for method in ("resources/subscribe", "resources/unsubscribe"):
+        error = client.request(method, uri="x://y").error
+        assert error["code"] == -32601
     for method, params in (("ping", {}), ("logging/setLevel", {"level": "info"})):
         error = client.request(method, **params).error
         assert (error is None) is (revision in LEGACY)

@@ -1,4 +1,4 @@
-"""Functions that list resources: cut into pages, after what was registered."""
+"""Functions that list resources: they fill up the pages that what was registered begins."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import connection
 from django.test import override_settings
 from mcp_types import Resource
 
@@ -39,12 +41,10 @@ def test_registered_resources_come_first_and_then_each_listing():
     listing(server, "zzz", lambda: made("zzz", 1, 2))
     assert pages(client_of(server), "resources/list") == [
         ["x://a", "x://b"],
-        ["x://c"],
-        ["one://1"],
-        [],
+        ["x://c", "one://1"],
         ["two://1", "two://2"],
-        ["two://3"],
-        ["zzz://1", "zzz://2"],
+        ["two://3", "zzz://1"],
+        ["zzz://2"],
     ]
 
 
@@ -52,6 +52,130 @@ def test_listings_alone():
     server = MCPServer("test")
     listing(server, "one", lambda: made("one", 1))
     assert pages(client_of(server), "resources/list") == [["one://1"]]
+
+
+def source(prefix: str, count: int, kind: str) -> Any:
+    """A function of one of the kinds that lists ``count`` resources."""
+    everything = made(prefix, *range(count))
+
+    def at_once() -> list[Resource]:
+        return everything
+
+    def paged(after: str | None = None) -> list[Resource]:
+        return [each for each in everything if after is None or each.uri > after]
+
+    async def asynchronous(after: str | None) -> list[Resource]:
+        return paged(after)
+
+    return {"at once": at_once, "paged": paged, "asynchronous": asynchronous}[kind]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("revision", [LEGACY[0], MODERN])
+@pytest.mark.parametrize("kind", ["at once", "paged", "asynchronous"])
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 8, 100])
+def test_every_page_but_the_last_is_full_whatever_the_sources(size, kind, revision):
+    server = MCPServer("test")
+    expected = ["x://a", "x://b"]
+    for name in ("a", "b"):
+        add(server, name, only="resources")
+    # In the order of the templates, which is not that of the URIs.
+    for key, prefix, count in (
+        ("k", "v", 0),
+        ("l", "u", 1),
+        ("m", "t", 3),
+        ("n", "s", 0),
+        ("o", "r", 2),
+    ):
+        listing(server, key, source(prefix, count, kind))
+        expected += [f"{prefix}://{number}" for number in range(count)]
+    with override_settings(DJANGO_MCP={**settings.DJANGO_MCP, "PAGE_SIZE": size}):
+        walked = pages(client_of(server, revision), "resources/list")
+    assert walked == [expected[start : start + size] for start in range(0, 8, size)]
+
+
+@pytest.mark.usefixtures("pages_of_two")
+def test_a_function_runs_only_where_there_is_room_on_the_page():
+    ran: list[str] = []
+
+    def listed(prefix: str, *keys: int) -> Any:
+        def function() -> list[Resource]:
+            ran.append(prefix)
+            return made(prefix, *keys)
+
+        return function
+
+    server = MCPServer("test")
+    add(server, "a", only="resources")
+    add(server, "b", only="resources")
+    listing(server, "one", listed("one", 1))
+    listing(server, "two", listed("two", 1))
+    listing(server, "zzz", listed("zzz"))
+    client = client_of(server)
+    first = client.request("resources/list").result
+    assert ran == []
+    second = client.request("resources/list", cursor=first["nextCursor"]).result
+    assert ran == ["one", "two"]
+    # The page is full, and what the last function yields nobody knows: an empty page, for once.
+    third = client.request("resources/list", cursor=second["nextCursor"]).result
+    assert ran == ["one", "two", "zzz"]
+    assert third["resources"] == []
+    assert "nextCursor" not in third
+
+
+@pytest.mark.usefixtures("pages_of_two")
+@pytest.mark.parametrize(
+    ("hidden", "expected"),
+    [
+        ("", [["x://a", "x://b"], ["x://c", "it://1"], ["it://2"]]),
+        ("ab", [[], ["x://c", "it://1"], ["it://2"]]),
+        ("c", [["x://a", "x://b"], ["it://1", "it://2"]]),
+        ("abc", [[], ["it://1", "it://2"]]),
+    ],
+)
+def test_what_is_hidden_leaves_its_room_on_the_last_page_to_the_listings(hidden, expected):
+    server = MCPServer("test")
+    for name in "abc":
+        permission = (lambda user: False) if name in hidden else None
+        server.resource(f"x://{name}", name=name, permission=permission)(lambda: "")
+    listing(server, "it", lambda: made("it", 1, 2))
+    assert pages(client_of(server), "resources/list") == expected
+
+
+def test_a_hidden_listing_between_others_is_passed_over():
+    server = MCPServer("test")
+    listing(server, "a", lambda: made("a", 1))
+    listing(server, "b", lambda: made("b", 1), permission=lambda user: False)
+    listing(server, "c", lambda: made("c", 1))
+    assert pages(client_of(server), "resources/list") == [["a://1", "c://1"]]
+
+
+@pytest.mark.django_db
+def test_permissions_after_an_asynchronous_listing_may_touch_the_database():
+    def nobody_yet(user: Any) -> bool:
+        return not User.objects.exists()
+
+    server = MCPServer("test")
+    listing(server, "a", source("a", 1, "asynchronous"))
+    listing(server, "b", source("b", 1, "at once"), permission=nobody_yet)
+    assert pages(client_of(server), "resources/list") == [["a://0", "b://0"]]
+
+
+@pytest.mark.django_db
+def test_each_function_on_a_page_has_a_savepoint_of_its_own():
+    seen: list[list[str]] = []
+
+    def listed() -> list[Resource]:
+        seen.append(list(connection.savepoint_ids))
+        return []
+
+    outside = list(connection.savepoint_ids)
+    server = MCPServer("test")
+    listing(server, "a", listed)
+    listing(server, "b", listed)
+    assert pages(client_of(server), "resources/list") == [[]]
+    assert [len(ids) - len(outside) for ids in seen] == [1, 1]
+    assert seen[0] != seen[1]
 
 
 def all_sorted() -> list[Resource]:
@@ -243,4 +367,17 @@ def test_a_bug_in_a_listing_is_a_bug(caplog):
         listing(server, "it", function)
         answer = client_of(server).request("resources/list").assert_error(-32603, "Internal error")
         assert "secret" not in str(answer.message)
+    assert "a secret" in caplog.text
+
+
+@pytest.mark.parametrize("working", ["a", "z"])
+def test_a_bug_in_one_listing_fails_the_page_that_it_is_on(working, caplog):
+    def broken() -> list[Resource]:
+        raise KeyError("a secret")
+
+    server = MCPServer("test")
+    add(server, "a", only="resources")
+    listing(server, working, lambda: made(working, 1))
+    listing(server, "it", broken)
+    client_of(server).request("resources/list").assert_error(-32603, "Internal error")
     assert "a secret" in caplog.text

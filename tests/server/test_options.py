@@ -76,17 +76,44 @@ def test_a_timeout_needs_a_function_that_can_be_stopped():
     server.tool(timeout=0.5)(aping)
 
 
-def test_a_permission_that_would_let_everybody_in_is_refused():
-    async def may(user: Any) -> bool:
-        return False
+async def amay(user: Any) -> bool:
+    return False
 
-    for permission in (may, 5):
-        with pytest.raises(RegistrationError, match="permission= takes a Django permission"):
-            MCPServer("test").tool(permission=permission)(ping)
-        with pytest.raises(RegistrationError, match="permission= takes a Django permission"):
-            MCPServer("test").prompt(permission=permission)(ping)
-        with pytest.raises(RegistrationError, match="permission= takes a Django permission"):
-            MCPServer("test").resource("x://y", permission=permission)(ping)
+
+@pytest.mark.parametrize(
+    "permission",
+    [
+        amay,
+        5,
+        "",
+        ".",
+        "view_order",
+        "shop.",
+        ".view_order",
+        "shop..view_order",
+        "shop.view order",
+        " shop.view_order",
+        "shop.view_order\n",
+    ],
+    ids=repr,
+)
+def test_a_permission_that_would_let_in_everybody_or_nobody_is_refused(permission):
+    server = MCPServer("test")
+    cure = 'ping: permission= takes a Django permission, written "app_label.codename"'
+    with pytest.raises(RegistrationError, match=cure):
+        server.tool(permission=permission)(ping)
+    with pytest.raises(RegistrationError, match=cure):
+        server.prompt(permission=permission)(ping)
+    with pytest.raises(RegistrationError, match=cure):
+        server.resource("x://y", permission=permission)(ping)
+    assert [*server.tools, *server.prompts, *server.resources] == []
+
+
+def test_what_a_permission_may_look_like():
+    for permission in (None, "shop.view_order", "shop.order.view", "läden.view-order"):
+        server = MCPServer("test")
+        server.tool(permission=permission)(ping)
+        assert server.tools[0].permission == permission
 
 
 @pytest.mark.parametrize(

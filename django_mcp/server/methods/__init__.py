@@ -9,13 +9,14 @@ from typing import Any, Final
 import mcp_types
 from pydantic import BaseModel
 
+from ...protocol.messages import Notification
 from ...protocol.versions import LEGACY, MODERN, REVISIONS, Revision
 from ..calling import Outcome
 from ..capabilities import FEATURES
 from ..exchange import Exchange
-from ..ports import SessionInfo, Sessions
+from ..ports import Ports, SessionInfo
 from ..registry import MCPServer
-from . import completion, lifecycle, logging, prompts, resources, tools
+from . import completion, lifecycle, logging, prompts, resources, subscriptions, tools
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,10 @@ class Method:
     feature: str | None = None
     """The capability without which the method does not exist."""
     touches_database: bool = False
+    speaks: bool = False
+    """Whether the function behind it may tell or ask the client something before it returns."""
+    streams: bool = False
+    """Whether the answer is always a stream."""
 
     def serves(self, server: MCPServer, revision: Revision) -> bool:
         """Return whether ``server`` answers the method in ``revision``."""
@@ -50,7 +55,9 @@ METHODS: Final = {
         logging.set_level, mcp_types.SetLevelRequestParams, LEGACY, touches_database=True
     ),
     "ping": Method(lifecycle.ping, mcp_types.RequestParams, LEGACY),
-    "prompts/get": Method(prompts.get, mcp_types.GetPromptRequestParams, feature="prompts"),
+    "prompts/get": Method(
+        prompts.get, mcp_types.GetPromptRequestParams, feature="prompts", speaks=True
+    ),
     "prompts/list": Method(
         prompts.list_prompts, mcp_types.PaginatedRequestParams, feature="prompts"
     ),
@@ -58,16 +65,39 @@ METHODS: Final = {
         resources.list_resources, mcp_types.PaginatedRequestParams, feature="resources"
     ),
     "resources/read": Method(
-        resources.read, mcp_types.ReadResourceRequestParams, feature="resources"
+        resources.read, mcp_types.ReadResourceRequestParams, feature="resources", speaks=True
+    ),
+    "resources/subscribe": Method(
+        subscriptions.subscribe,
+        mcp_types.SubscribeRequestParams,
+        LEGACY,
+        feature="resources",
+        touches_database=True,
     ),
     "resources/templates/list": Method(
         resources.list_templates, mcp_types.PaginatedRequestParams, feature="resources"
     ),
+    "resources/unsubscribe": Method(
+        subscriptions.unsubscribe,
+        mcp_types.UnsubscribeRequestParams,
+        LEGACY,
+        feature="resources",
+        touches_database=True,
+    ),
     "server/discover": Method(lifecycle.discover, mcp_types.RequestParams, MODERN),
-    "tools/call": Method(tools.call, mcp_types.CallToolRequestParams, feature="tools"),
+    "subscriptions/listen": Method(
+        subscriptions.listen,
+        mcp_types.SubscriptionsListenRequestParams,
+        MODERN,
+        touches_database=True,
+        speaks=True,
+        streams=True,
+    ),
+    "tools/call": Method(tools.call, mcp_types.CallToolRequestParams, feature="tools", speaks=True),
     "tools/list": Method(tools.list_tools, mcp_types.PaginatedRequestParams, feature="tools"),
 }
 
-NOTIFICATIONS: Final[dict[str, Callable[[SessionInfo, Sessions], None]]] = {
+NOTIFICATIONS: Final[dict[str, Callable[[Notification, SessionInfo, Ports], None]]] = {
+    "notifications/cancelled": lifecycle.cancel,
     "notifications/initialized": lifecycle.initialized,
 }

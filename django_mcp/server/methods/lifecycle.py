@@ -8,25 +8,29 @@ from mcp_types import InitializeRequestParams, RequestParams
 
 from ...protocol.errors import invalid_params
 from ...protocol.lifecycle import Sender, negotiate
-from ...protocol.messages import encode
+from ...protocol.messages import Notification, encode, is_request_id
 from ...protocol.versions import MODERN, fit
 from ..calling import Result
 from ..capabilities import capabilities
 from ..exchange import Exchange
 from ..paging import list_caching
-from ..ports import SessionInfo, Sessions
+from ..ports import Ports, SessionInfo
 from ..results import dump
 
 MAX_SENDER_BYTES: Final = 64 * 1024
 """Most that a session keeps of what its client says about itself."""
+MAX_SENDER_DEPTH: Final = 30
+"""Deepest nesting of it. MariaDB keeps no JSON deeper than 32; one bound for every database."""
 
 
 def initialize(exchange: Exchange, params: InitializeRequestParams) -> Result:
     """Open a session (2025-11-25, basic/lifecycle, "Initialization")."""
     revision = negotiate(params.protocol_version)
-    sender = Sender(_storable(dump(params.client_info)), _storable(dump(params.capabilities)))
+    sender = Sender(_kept(dump(params.client_info)), _kept(dump(params.capabilities)))
     if len(encode([sender.info or {}, sender.capabilities])) > MAX_SENDER_BYTES:
-        raise invalid_params("clientInfo and capabilities are too large to be kept")
+        raise invalid_params(
+            f"clientInfo and capabilities are too large; keep them to {MAX_SENDER_BYTES} bytes"
+        )
     _, secret = exchange.ports.sessions.open(exchange.principal, revision, sender)
     server = exchange.server
     body: dict[str, Any] = {
@@ -39,10 +43,17 @@ def initialize(exchange: Exchange, params: InitializeRequestParams) -> Result:
     return Result(body, session_id=secret)
 
 
-def initialized(session: SessionInfo, sessions: Sessions) -> None:
+def initialized(notification: Notification, session: SessionInfo, ports: Ports) -> None:
     """Note that the client is ready."""
     if not session.initialized:
-        sessions.mark_initialized(session)
+        ports.sessions.mark_initialized(session)
+
+
+def cancel(notification: Notification, session: SessionInfo, ports: Ports) -> None:
+    """Cancel a request (2025-11-25, basic/utilities/cancellation); what is malformed is ignored."""
+    request_id, reason = notification.params.get("requestId"), notification.params.get("reason")
+    if is_request_id(request_id):
+        ports.inbox.cancel(session, request_id, reason if isinstance(reason, str) else "")
 
 
 def ping(exchange: Exchange, params: RequestParams) -> Result:
@@ -62,10 +73,15 @@ def discover(exchange: Exchange, params: RequestParams) -> Result:
     return Result(body, list_caching((), exchange))
 
 
-def _storable(value: Any) -> Any:
+def _kept(value: Any, depth: int = 0) -> Any:
+    if depth > MAX_SENDER_DEPTH:
+        raise invalid_params(
+            "clientInfo and capabilities are nested too deeply; keep them to "
+            f"{MAX_SENDER_DEPTH} levels"
+        )
     # U+0000 is legal in JSON and refused by PostgreSQL.
     if isinstance(value, str):
         return value.replace("\x00", "")
     if isinstance(value, dict):
-        return {_storable(key): _storable(member) for key, member in value.items()}
-    return [_storable(item) for item in value] if isinstance(value, list) else value
+        return {_kept(key): _kept(member, depth + 1) for key, member in value.items()}
+    return [_kept(item, depth + 1) for item in value] if isinstance(value, list) else value

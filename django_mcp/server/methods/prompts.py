@@ -13,6 +13,7 @@ from ..errors import ToolError
 from ..exchange import Exchange
 from ..paging import list_caching, page, read_cursor
 from ..primitives import Prompt
+from ..questions.calls import asking
 from ..results import dump, prompt_messages, settle
 from ..signature import ArgumentError
 
@@ -41,14 +42,15 @@ def get(exchange: Exchange, params: GetPromptRequestParams) -> Outcome:
         )
     except ArgumentError as error:
         raise invalid_params(str(error)) from None
-    return Call(
+    call = Call(
         function=prompt.signature.function,
         arguments=values,
         is_async=prompt.signature.is_async,
         finish=lambda value: Result(_result(prompt, value, exchange)),
         rescue=_rescue,
-        scope=lambda: exchange.bridge.scope(atomic=True),
+        scope=lambda: exchange.bridge.scope(atomic=prompt.atomic),
     )
+    return asking(call, prompt.signature, exchange, target=prompt.key, arguments=params.arguments)
 
 
 def _result(prompt: Prompt, value: Any, exchange: Exchange) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from ..errors import ResourceNotFound, ToolError
 from ..exchange import Exchange
 from ..paging import REGISTERED, list_caching, page, read_cursor
 from ..primitives import Resource
+from ..questions.calls import asking
 from ..results import as_text, dump, settle
 from ..signature import ArgumentError, Signature
 
@@ -31,19 +32,18 @@ def list_templates(exchange: Exchange, params: PaginatedRequestParams) -> Result
 
 
 def list_resources(exchange: Exchange, params: PaginatedRequestParams) -> Outcome:
-    """List resources: first what was registered, then what each listing function yields."""
+    """List resources: first what was registered, then what each listing function yields.
+
+    They share pages: where one source ends, the next one goes on.
+    """
     cursor = read_cursor(params.cursor)
-    plain = [resource for resource in exchange.server.resources if not resource.is_template]
     if cursor.source != REGISTERED:
-        return _list_by_function(_listing(cursor.source, exchange), cursor, exchange)
-    visible, following = page(plain, cursor, exchange)
-    if not visible and following is None:
-        following = _next_listing(None, exchange)
-        if following is not None:
-            return _list_by_function(_listing(following.source, exchange), following, exchange)
+        return _fill([], _listings_from(cursor.source, exchange), cursor.last, exchange)
+    visible, following = page(_plain(exchange), cursor, exchange)
     described = [fit("Resource", each.description, exchange.revision) for each in visible]
-    following = following or _next_listing(None, exchange)
-    return _listed("resources", described, following, _caching(plain, exchange))
+    if following is not None:
+        return _listed("resources", described, following, _caching(exchange))
+    return _fill(described, _listings(exchange), None, exchange)
 
 
 def read(exchange: Exchange, params: ReadResourceRequestParams) -> Outcome:
@@ -57,10 +57,29 @@ def read(exchange: Exchange, params: ReadResourceRequestParams) -> Outcome:
             values = resource.signature.bind(variables, exchange=exchange)
         except ArgumentError:
             continue
-        private = private or resource.signature.context_parameter is not None
+        private = private or resource.signature.depends_on_caller
         caching = Caching(resource.ttl_ms, "private" if private else "public")
         return _read(resource, params.uri, values, caching, exchange)
     raise _not_found(params.uri, exchange.revision)
+
+
+def is_readable(uri: str, exchange: Exchange) -> bool:
+    """Return whether the caller may read what is at ``uri``, as far as can be told beforehand."""
+    for resource, variables in exchange.server.find_resources(uri):
+        if resource.allows(exchange.principal.user):
+            try:
+                resource.signature.bind(variables)
+            except ArgumentError:
+                continue
+            # U+0000 is legal in JSON, and no database keeps it.
+            return "\x00" not in uri
+    return False
+
+
+def check_readable(uri: str, exchange: Exchange) -> None:
+    """Refuse what the caller cannot read, as reading it would be."""
+    if not is_readable(uri, exchange):
+        raise _not_found(uri, exchange.revision)
 
 
 def _read(
@@ -76,14 +95,15 @@ def _read(
             raise invalid_params(str(error), {"uri": uri}) from None
         raise error
 
-    return Call(
+    call = Call(
         function=resource.signature.function,
         arguments=values,
         is_async=resource.signature.is_async,
         finish=finish,
         rescue=rescue,
-        scope=lambda: exchange.bridge.scope(atomic=True),
+        scope=lambda: exchange.bridge.scope(atomic=resource.atomic),
     )
+    return asking(call, resource.signature, exchange, target=uri)
 
 
 def _contents(resource: Resource, uri: str, value: Any, exchange: Exchange) -> dict[str, Any]:
@@ -114,28 +134,36 @@ def _content(item: Any, resource: Resource, uri: str, exchange: Exchange) -> dic
     return dump(content.contents(uri, item, mime_type=mime_type))
 
 
-def _list_by_function(resource: Resource, cursor: Cursor, exchange: Exchange) -> Call:
-    # One function per page: the next one starts on a page of its own.
-    assert resource.listing is not None
-    listing = resource.listing
-    values = listing.bind(_after(listing, cursor), exchange=exchange)
+def _fill(
+    items: list[dict[str, Any]], listings: Sequence[Resource], last: str | None, exchange: Exchange
+) -> Outcome:
+    """Fill up a page that has ``items``; the first of ``listings`` goes on after ``last``."""
+    if listings and len(items) < exchange.policy.page_size:
+        return _list_by_function(items, listings, last, exchange)
+    # Whether the next function yields anything is not asked for the sake of the cursor alone.
+    following = Cursor(listings[0].key, last) if listings else None
+    return _listed("resources", items, following, _caching(exchange))
 
-    def finish(value: Any) -> Result:
-        items, more = _take(value, listing, cursor, exchange.policy.page_size)
-        described = [fit("Resource", _listed_resource(item), exchange.revision) for item in items]
-        following = (
-            Cursor(resource.key, described[-1]["uri"])
-            if more
-            else _next_listing(resource.key, exchange)
-        )
-        return _listed("resources", described, following, _caching((), exchange))
+
+def _list_by_function(
+    items: list[dict[str, Any]], listings: Sequence[Resource], last: str | None, exchange: Exchange
+) -> Call:
+    listing = listings[0].listing
+    assert listing is not None
+
+    def finish(value: Any) -> Outcome:
+        taken, more = _take(value, listing, last, exchange.policy.page_size - len(items))
+        described = [fit("Resource", _listed_resource(item), exchange.revision) for item in taken]
+        if more:
+            return _fill(items + described, listings, described[-1]["uri"], exchange)
+        return _fill(items + described, listings[1:], None, exchange)
 
     def rescue(error: Exception) -> Result:
         raise error
 
     return Call(
         function=listing.function,
-        arguments=values,
+        arguments=listing.bind(_after(listing, last), exchange=exchange),
         is_async=listing.is_async,
         finish=finish,
         rescue=rescue,
@@ -143,20 +171,20 @@ def _list_by_function(resource: Resource, cursor: Cursor, exchange: Exchange) ->
     )
 
 
-def _after(listing: Signature, cursor: Cursor) -> dict[str, Any]:
-    if "after" in listing.required or ("after" in listing.names and cursor.last is not None):
-        return {"after": cursor.last}
+def _after(listing: Signature, last: str | None) -> dict[str, Any]:
+    if "after" in listing.required or ("after" in listing.names and last is not None):
+        return {"after": last}
     return {}
 
 
-def _take(value: Any, listing: Signature, cursor: Cursor, size: int) -> tuple[list[Any], bool]:
+def _take(value: Any, listing: Signature, last: str | None, room: int) -> tuple[list[Any], bool]:
     if "after" not in listing.names:
         # The function lists everything; the page is found by URI, so that a resource that comes
         # or goes in between moves nothing.
         value = sorted(value, key=lambda item: str(item.uri))
-        value = [item for item in value if cursor.last is None or str(item.uri) > cursor.last]
-    items = list(islice(value, size + 1))
-    return items[:size], len(items) > size
+        value = [item for item in value if last is None or str(item.uri) > last]
+    items = list(islice(value, room + 1))
+    return items[:room], len(items) > room
 
 
 def _listed_resource(item: Any) -> dict[str, Any]:
@@ -165,20 +193,20 @@ def _listed_resource(item: Any) -> dict[str, Any]:
     return described
 
 
-def _listing(source: str, exchange: Exchange) -> Resource:
-    for resource in _listings(exchange):
-        if resource.key == source:
-            return resource
-    raise invalid_params("Invalid cursor; start again without one")
+def _plain(exchange: Exchange) -> list[Resource]:
+    return [resource for resource in exchange.server.resources if not resource.is_template]
 
 
-def _next_listing(after: str | None, exchange: Exchange) -> Cursor | None:
-    keys = (each.key for each in _listings(exchange) if after is None or each.key > after)
-    key = next(keys, None)
-    return None if key is None else Cursor(key)
+def _listings_from(source: str, exchange: Exchange) -> list[Resource]:
+    listings = [each for each in _listings(exchange) if each.key >= source]
+    if not listings or listings[0].key != source:
+        raise invalid_params("Invalid cursor; start again without one")
+    return listings
 
 
 def _listings(exchange: Exchange) -> list[Resource]:
+    # Permissions are asked for before the first function runs: what follows an asynchronous one
+    # is on the event loop, where the database must not be touched.
     user = exchange.principal.user
     return [each for each in exchange.server.resources if each.listing and each.allows(user)]
 
@@ -192,11 +220,11 @@ def _listed(
     return Result(body, caching)
 
 
-def _caching(plain: Sequence[Resource], exchange: Exchange) -> Caching:
+def _caching(exchange: Exchange) -> Caching:
     # All pages of a list have one scope, and what a function lists may depend on the caller.
     if any(resource.listing for resource in exchange.server.resources):
         return Caching(0, "private")
-    return list_caching(plain, exchange)
+    return list_caching(_plain(exchange), exchange)
 
 
 def _not_found(uri: str, revision: Revision) -> MCPError:

@@ -15,6 +15,7 @@ from ..errors import ToolError
 from ..exchange import Exchange
 from ..paging import list_caching, page, read_cursor
 from ..primitives import Tool
+from ..questions.calls import asking
 from ..results import (
     content_blocks,
     dump,
@@ -53,7 +54,13 @@ def call(exchange: Exchange, params: CallToolRequestParams) -> Outcome:
         )
     except ArgumentError as error:
         return _failure(str(error))
-    return _call(tool, values, exchange)
+    return asking(
+        _call(tool, values, exchange),
+        tool.signature,
+        exchange,
+        target=tool.key,
+        arguments=arguments,
+    )
 
 
 def _call(tool: Tool, values: Mapping[str, Any], exchange: Exchange) -> Call:
@@ -68,11 +75,19 @@ def _call(tool: Tool, values: Mapping[str, Any], exchange: Exchange) -> Call:
         function=tool.signature.function,
         arguments=values,
         is_async=tool.signature.is_async,
-        finish=lambda value: Result(_result(tool, value, exchange)),
+        finish=lambda value: _finish(tool, value, values, exchange),
         rescue=rescue,
         scope=lambda: exchange.bridge.scope(atomic=tool.atomic),
         timeout=tool.timeout,
     )
+
+
+def _finish(tool: Tool, value: Any, values: Mapping[str, Any], exchange: Exchange) -> Result:
+    result = _result(tool, value, exchange)
+    if not result.get("isError"):
+        for template in tool.invalidates:
+            exchange.server.notify_resource_updated(template.expand(values))
+    return Result(result)
 
 
 def _describe(tool: Tool, exchange: Exchange) -> dict[str, Any]:

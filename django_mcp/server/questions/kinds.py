@@ -1,0 +1,268 @@
+"""What a client can be asked: a form to fill in, a page to visit, a model's words, its roots."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from enum import Enum
+from typing import Any, ClassVar, Final, Literal, TypeVar
+from urllib.parse import urlsplit
+
+from mcp_types import (
+    CreateMessageResult,
+    CreateMessageResultWithTools,
+    ListRootsResult,
+    ModelPreferences,
+    PromptMessage,
+    Root,
+    SamplingMessage,
+    Tool,
+)
+from pydantic import BaseModel, ValidationError
+
+from ...protocol.versions import NEWEST, Revision, fit
+from ..errors import QuestionCancelled, QuestionDeclined
+from . import sampling
+from .fields import Confirmation, Form, Invalid, requested_schema
+from .requests import InputRequest, declares
+from .types import TypeForm
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class Unset(Enum):
+    """Stands for an argument that was not given."""
+
+    UNSET = "unset"
+
+
+UNSET: Final = Unset.UNSET
+
+FormOf = Callable[[Any], Form | None]
+"""Makes a form of what the framework calls one; ``None`` for anything else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """As much of a client as a question is fitted to."""
+
+    revision: Revision
+    capabilities: Mapping[str, Any]
+    form_of: FormOf
+
+    def can(self, required: Mapping[str, Any]) -> bool:
+        """Return whether the client has declared what is ``required``."""
+        return declares(self.capabilities, self.revision, required)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What all questions have in common.
+
+    ``key`` names it among the input requests of the modern era; by default its kind and its place.
+    ``timeout`` is in seconds, and for revisions in which the call waits. ``fallback`` is the answer
+    where the client cannot be asked.
+    """
+
+    kind: ClassVar[str]
+    key: str | None = None
+    timeout: float | None = None
+    fallback: Any = UNSET
+
+    def prepare(self, client: Client) -> InputRequest:
+        """Return the request that asks ``client``."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Elicit(Question):
+    """Ask the user to fill in a form.
+
+    ``schema`` is what to ask for: a pydantic model of flat fields, a type such as ``bool`` or
+    ``Literal["a", "b"]``, or a form class of Django's. Without it the user confirms or not.
+    """
+
+    kind: ClassVar[str] = "elicit"
+    message: str
+    schema: Any = None
+
+    def prepare(self, client: Client) -> InputRequest:
+        """Return the request that asks ``client``."""
+        form = self._form(client)
+        message = str(self.message)  # a translation may be lazy
+        params = {"mode": "form", "message": message}
+        schema = requested_schema(form.fields, client.revision)
+        required: dict[str, Any] = {"elicitation": {"form": {}}}
+        return InputRequest(
+            method="elicitation/create",
+            params=fit(
+                "ElicitRequestFormParams", {**params, "requestedSchema": schema}, client.revision
+            ),
+            identity=[message, _without_defaults(schema)],
+            name=message,
+            wanted=lambda: f"{message} {_as_text(requested_schema(form.fields, NEWEST))}",
+            required=required,
+            possible=client.revision.elicitation and client.can(required),
+            read=lambda result: form.read(_content(result, message)),
+        )
+
+    def _form(self, client: Client) -> Form:
+        if self.schema is None or self.schema is type(None):
+            return Confirmation()
+        return client.form_of(self.schema) or TypeForm(self.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class ElicitURL(Question):
+    """Ask the user to visit a page, for what must not pass through the client.
+
+    That they accept says that they were sent there, not that they have done anything.
+    """
+
+    kind: ClassVar[str] = "elicit-url"
+    message: str
+    url: str
+    _: KW_ONLY
+    elicitation_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.netloc:
+            raise ValueError(
+                f"{self.url!r} is no URL that a client can open; build one with "
+                "ctx.request.build_absolute_uri(...)"
+            )
+
+    def prepare(self, client: Client) -> InputRequest:
+        """Return the request that asks ``client``."""
+        message = str(self.message)
+        params = {"mode": "url", "message": message, "url": self.url}
+        params = fit("ElicitRequestURLParams", params, client.revision)
+        if client.revision.elicitation_ids:
+            params["elicitationId"] = self.elicitation_id
+        required: dict[str, Any] = {"elicitation": {"url": {}}}
+        return InputRequest(
+            method="elicitation/create",
+            params=params,
+            identity=[message, self.url],
+            name=message,
+            wanted=lambda: f"{message} {self.url}",
+            required=required,
+            possible=client.revision.elicitation_modes and client.can(required),
+            read=self._read,
+        )
+
+    def _read(self, result: Any) -> str:
+        _content(result, self.message)
+        return self.elicitation_id
+
+
+@dataclass(frozen=True, slots=True)
+class Sample(Question):
+    """Ask the client's model. Deprecated since revision 2026-07-28."""
+
+    kind: ClassVar[str] = "sample"
+    messages: str | Sequence[str | PromptMessage | SamplingMessage]
+    _: KW_ONLY
+    max_tokens: int
+    system_prompt: str | None = None
+    temperature: float | None = None
+    stop_sequences: Sequence[str] = ()
+    model_preferences: ModelPreferences | None = None
+    tools: Sequence[Tool] = ()
+    tool_choice: Literal["auto", "required", "none"] | None = None
+    include_context: Literal["none", "thisServer", "allServers"] | None = None
+    metadata: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.tool_choice is not None and not self.tools:
+            raise ValueError("tool_choice= needs tools= to choose from.")
+
+    def prepare(self, client: Client) -> InputRequest:
+        """Return the request that asks ``client``."""
+        needs_tools = bool(self.tools)
+        required: dict[str, Any] = {"sampling": {"tools": {}} if needs_tools else {}}
+        params = sampling.params_of(self, client.revision, client.capabilities)
+        return InputRequest(
+            method="sampling/createMessage",
+            params=params,
+            identity=params,
+            name="sampling/createMessage",
+            wanted=lambda: _as_text(params["messages"]),
+            required=required,
+            possible=client.can(required) and (client.revision.sampling_tools or not needs_tools),
+            read=lambda result: self._read(result, with_tools=needs_tools),
+        )
+
+    def _read(
+        self, result: Any, *, with_tools: bool
+    ) -> CreateMessageResult | CreateMessageResultWithTools:
+        if with_tools:
+            return _validated(CreateMessageResultWithTools, result)
+        content = result.get("content") if isinstance(result, dict) else None
+        if isinstance(content, list) and len(content) == 1:
+            result = {**result, "content": content[0]}
+        return _validated(CreateMessageResult, result)
+
+
+@dataclass(frozen=True, slots=True)
+class Roots(Question):
+    """Ask which directories the client works in. Deprecated since revision 2026-07-28."""
+
+    kind: ClassVar[str] = "roots"
+
+    def prepare(self, client: Client) -> InputRequest:
+        """Return the request that asks ``client``."""
+        required: dict[str, Any] = {"roots": {}}
+        return InputRequest(
+            method="roots/list",
+            params=None,
+            identity=None,
+            name="roots/list",
+            wanted=lambda: "Which roots does the client have?",
+            required=required,
+            possible=client.can(required),
+            read=self._read,
+        )
+
+    def _read(self, result: Any) -> list[Root]:
+        return _validated(ListRootsResult, result).roots
+
+
+def _content(result: Any, message: str) -> Mapping[str, Any]:
+    """Return what the user has filled in; raises where they have not accepted."""
+    action = result.get("action") if isinstance(result, dict) else None
+    if action == "decline":
+        raise QuestionDeclined(f"The user has declined: {message}")
+    if action == "cancel":
+        raise QuestionCancelled(f"The user has dismissed the question: {message}")
+    content = result.get("content") if action == "accept" else ""
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise Invalid(["The answer did not have the form that the protocol wants."])
+    return content
+
+
+def _as_text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _validated(model: type[M], result: Any) -> M:
+    try:
+        return model.model_validate(result, by_name=False)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise Invalid([f"{where}: {first['msg']}."]) from None
+
+
+def _without_defaults(schema: dict[str, Any]) -> dict[str, Any]:
+    # What a field begins with may be the time of day.
+    properties = {
+        name: {key: value for key, value in described.items() if key != "default"}
+        for name, described in schema["properties"].items()
+    }
+    return {**schema, "properties": properties}
