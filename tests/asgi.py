@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, TypeVar
 
-from django_mcp.transport.runners import close_lanes
+from django_mcp.store.ledger import close_ledger
+from django_mcp.transport.lanes import close_lanes
 
 T = TypeVar("T")
 
@@ -45,6 +46,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
         try:
             return await coroutine
         finally:
+            await asyncio.to_thread(close_ledger)
             await close_lanes()
 
     return asyncio.run(main())

@@ -13,9 +13,12 @@ from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
 from django.utils.timezone import is_aware, localtime
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 LONGEST = 4_000
 """Characters shown of what a client has sent, which may be megabytes."""
+
+MINUTE = dt.timedelta(minutes=1)
 
 
 class Tone(StrEnum):
@@ -70,8 +73,17 @@ def two_lines(first: str | Promise, second: str | Promise) -> SafeString:
 
 
 def _span(moment: dt.datetime, now: dt.datetime) -> str:
-    if abs(moment - now) < dt.timedelta(minutes=1):
-        return _("just now") if moment <= now else _("in a moment")
-    if moment <= now:
-        return _("%(time)s ago") % {"time": timesince(moment, now, depth=1)}
-    return _("in %(time)s") % {"time": timesince(now, moment, depth=1)}
+    if moment > now:
+        return _remaining(moment, now)
+    if now - moment < MINUTE:
+        return _("just now")
+    return _("%(time)s ago") % {"time": timesince(moment, now, depth=1)}
+
+
+def _remaining(moment: dt.datetime, now: dt.datetime) -> str:
+    """Return a span that is never longer than what is left, and never nothing."""
+    if moment - now >= MINUTE:
+        return _("in %(time)s") % {"time": timesince(now, moment, depth=1)}
+    if seconds := int((moment - now).total_seconds()):
+        return ngettext("in %d\xa0second", "in %d\xa0seconds", seconds) % seconds
+    return _("in a moment")

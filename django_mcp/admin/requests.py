@@ -91,7 +91,7 @@ class PendingRequestAdmin(Columns, ReadOnlyAdmin):
     fieldsets = (
         (None, {"fields": ("badge", ("method", "name"), ("direction", "request_id"))}),
         (_("Principal"), {"fields": (("session", "server"), ("user", "client_id"))}),
-        (_("Progress"), {"fields": (("started", "due"), ("owner", "lease"), "cancel_requested")}),
+        (_("Progress"), {"fields": (("started", "due"), ("owner", "lease"), "cancelling")}),
     )
 
     @admin.display(description=_("request"))
@@ -119,6 +119,11 @@ class PendingRequestAdmin(Columns, ReadOnlyAdmin):
         due = format_html(gettext("due {}"), self.due(row)) if waits else ""
         return two_lines(self.started(row), due)
 
+    @admin.display(description=_("cancel requested"))
+    def cancelling(self, row: PendingRequest) -> str:
+        """Say it in words: the admin's icon for "no" would look like something that failed."""
+        return gettext("Yes") if row.cancel_requested else gettext("No")
+
     @admin.display(description=_("principal"))
     def belongs_to(self, row: PendingRequest) -> SafeString:
         """Show whose it is."""
@@ -140,6 +145,7 @@ class PendingRequestInline(Columns, TabularInline):
 
     model = PendingRequest
     formset = NewestFormSet
+    template = "admin/django_mcp/requests_inline.html"
     fields = ("badge", "direction", "started", "due", "lease")
     readonly_fields = fields
     ordering = ("-id",)

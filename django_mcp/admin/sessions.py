@@ -6,13 +6,8 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.models import CHANGE, LogEntry
-from django.contrib.admin.utils import quote, unquote
-from django.contrib.auth import get_permission_codename
-from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, OuterRef, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
-from django.shortcuts import redirect
-from django.urls import URLPattern, path, reverse
+from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
@@ -23,6 +18,7 @@ from ..store.database import alias
 from ..store.sessions import LIVE, end_sessions, live_sessions
 from .changelist import LISTED
 from .display import Tone, badge, pretty, principal, relative, short_id, two_lines
+from .ending import EndingAdmin
 from .filters import ActiveFilter, RevisionFilter, ServerFilter, StateFilter
 from .readonly import ReadOnlyAdmin
 from .requests import PendingRequestInline
@@ -37,7 +33,7 @@ UNREAD = ("key_digest", "client_info", "client_capabilities")
 
 
 @admin.register(Session)
-class SessionAdmin(ReadOnlyAdmin):
+class SessionAdmin(EndingAdmin, ReadOnlyAdmin):
     """Shows sessions and ends them."""
 
     list_display = (
@@ -60,6 +56,8 @@ class SessionAdmin(ReadOnlyAdmin):
     )
     name_field = "client_name"
     actions = ("end_selected",)
+    end_verb = "end"
+    end_label = _("End session")
     inlines = (PendingRequestInline,)
     fieldsets = (
         (None, {"fields": (("badge", "id"), ("server", "revision", "log_level"))}),
@@ -139,52 +137,17 @@ class SessionAdmin(ReadOnlyAdmin):
 
     # Ending
 
-    def has_end_permission(self, request: HttpRequest) -> bool:
-        """Let those end sessions who may change them; nobody can change them otherwise."""
-        codename = get_permission_codename("change", self.opts)
-        return request.user.has_perm(f"{self.opts.app_label}.{codename}")
+    def can_be_ended(self, row: Session) -> bool:
+        """Offer to end what nobody has ended, also if it has expired."""
+        return row.state in LIVE
 
     @admin.action(description=_("End selected sessions"), permissions=["end"])
     def end_selected(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:
         """End those that can be seen on the pages of the list, and no more."""
-        self._end(request, list(queryset.values_list("pk", flat=True)[:LISTED]))
+        self.end_rows(request, list(queryset.values_list("pk", flat=True)[:LISTED]))
 
-    def get_urls(self) -> list[URLPattern]:
-        """Add the address of the button."""
-        view = self.admin_site.admin_view(self.end_view)
-        return [
-            path("<path:object_id>/end/", view, name="django_mcp_session_end"),
-            *super().get_urls(),
-        ]
-
-    def end_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """End one session: the button on its page."""
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        if not self.has_end_permission(request):
-            raise PermissionDenied
-        session = self.get_object(request, unquote(object_id))
-        if session is None:
-            raise Http404
-        self._end(request, [session.pk])
-        return redirect(self._url("change", session.pk))
-
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """Offer the button to those who may press it."""
-        context = {
-            "end_url": self._url("end", object_id) if self.has_end_permission(request) else None,
-            "live_states": LIVE,
-            **(extra_context or {}),
-        }
-        return super().change_view(request, object_id, form_url, context)
-
-    def _end(self, request: HttpRequest, keys: list[Any]) -> None:
+    def end_rows(self, request: HttpRequest, keys: list[Any]) -> None:
+        """End those that are live, and note it in their history."""
         chosen = Session.objects.using(alias()).filter(pk__in=keys)
         noted = list(chosen.filter(state__in=LIVE).only("client_name"))
         count = end_sessions(chosen)
@@ -194,10 +157,6 @@ class SessionAdmin(ReadOnlyAdmin):
             return
         sentence = ngettext("%d session was ended.", "%d sessions were ended.", count)
         messages.success(request, sentence % count)
-
-    def _url(self, page: str, key: Any) -> str:
-        name = f"admin:django_mcp_session_{page}"
-        return reverse(name, args=[quote(key)], current_app=self.admin_site.name)
 
 
 def _operator(request: HttpRequest) -> Any:

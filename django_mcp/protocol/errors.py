@@ -25,6 +25,8 @@ class ErrorCode(IntEnum):
     SESSION_NOT_FOUND = -32001
     #: Revisions up to 2025-11-25 (server/resources, "Error Handling"); later ones: INVALID_PARAMS.
     RESOURCE_NOT_FOUND = -32002
+    #: What official servers answer to a request that its client has cancelled.
+    REQUEST_CANCELLED = -32800
     HEADER_MISMATCH = jsonrpc.HEADER_MISMATCH
     MISSING_CLIENT_CAPABILITY = jsonrpc.MISSING_REQUIRED_CLIENT_CAPABILITY
     UNSUPPORTED_PROTOCOL_VERSION = jsonrpc.UNSUPPORTED_PROTOCOL_VERSION
@@ -69,6 +71,20 @@ class SessionNotFound(MCPError):
         super().__init__(
             ErrorCode.SESSION_NOT_FOUND, "Session not found; send initialize to open a new one"
         )
+
+
+def cancelled() -> MCPError:
+    """Return the end of a request that was cancelled.
+
+    2025-11-25, basic/utilities/cancellation, says SHOULD NOT respond. We do, in the legacy
+    revisions, since clients otherwise wait for ever.
+    """
+    return MCPError(ErrorCode.REQUEST_CANCELLED, "Request cancelled")
+
+
+def session_ended() -> MCPError:
+    """Return the end of a request whose session was ended while it ran."""
+    return MCPError(ErrorCode.SESSION_NOT_FOUND, "The session ended while the request ran")
 
 
 def invalid_params(message: str, data: Any = None) -> MCPError:

@@ -48,7 +48,7 @@ def era_of(message: Message | Batch | Invalid, version_header: str | None) -> Er
         return Era.MODERN
     if isinstance(message, Request) and message.method == "initialize":
         return Era.LEGACY
-    return Era.MODERN if _is_modern_name(version_header) else Era.LEGACY
+    return Era.MODERN if is_modern_name(version_header) else Era.LEGACY
 
 
 def read_modern(request: Request, request_headers: headers.Headers) -> tuple[Revision, Sender]:
@@ -115,7 +115,8 @@ def negotiate(requested: str) -> Revision:
     return revision if revision in LEGACY and revision is not None else NEWEST_LEGACY
 
 
-def _is_modern_name(name: str | None) -> bool:
+def is_modern_name(name: str | None) -> bool:
+    """Return whether a version header names a modern revision, known or to come."""
     if name is None:
         return False
     name = name.strip()

@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeGuard
 
 from pydantic_core import to_json
 
@@ -105,6 +105,12 @@ def result_response(request_id: RequestId, result: dict[str, Any]) -> dict[str, 
 def error_response(request_id: RequestId | None, error: MCPError) -> dict[str, Any]:
     """Return the envelope of an error; ``None`` where no id could be read."""
     return {"jsonrpc": "2.0", "id": request_id, "error": error.as_object()}
+
+
+def notification(message: Notification) -> dict[str, Any]:
+    """Return the envelope of a notification."""
+    envelope = {"jsonrpc": "2.0", "method": message.method}
+    return {**envelope, "params": message.params} if message.params else envelope
 
 
 def _meta(params: dict[str, Any]) -> dict[str, Any]:
@@ -203,7 +209,7 @@ def _response(value: dict[str, Any]) -> Response | Invalid:
     return Response(value["id"], result, error)
 
 
-def is_request_id(value: Any) -> bool:
+def is_request_id(value: Any) -> TypeGuard[RequestId]:
     """Return whether ``value`` may identify a request: a string or an integer, of bounded size."""
     if isinstance(value, str):
         return len(value) <= MAX_ID_LENGTH
@@ -212,6 +218,11 @@ def is_request_id(value: Any) -> bool:
         and not isinstance(value, bool)
         and value.bit_length() <= 3 * MAX_ID_LENGTH
     )
+
+
+def same_id(one: RequestId, other: RequestId) -> bool:
+    """Return whether two ids are one: ``1`` and ``"1"`` are not."""
+    return type(one) is type(other) and one == other
 
 
 def _invalid(message: str, request_id: RequestId | None = None) -> Invalid:

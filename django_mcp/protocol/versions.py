@@ -37,8 +37,22 @@ class Revision:
     """Whether a result may contain ``resource_link`` blocks (2025-06-18 and later)."""
     completion_context: bool = True
     """Whether ``completion/complete`` carries ``context`` (2025-06-18 and later)."""
+    resumable_posts: bool = False
+    """Whether a POST's stream may end before its response, to be taken up again by the client
+    (2025-11-25, basic/transports, "Sending Messages to the Server"); it is primed for that."""
     resource_not_found: ErrorCode = ErrorCode.RESOURCE_NOT_FOUND
     """The code for an unknown resource (server/resources, "Error Handling")."""
+    elicitation: bool = True
+    """Whether users can be asked (2025-06-18 and later)."""
+    elicitation_modes: bool = True
+    """Whether they can be sent to a URL, beside being shown a form (2025-11-25 and later)."""
+    elicitation_ids: bool = False
+    """Whether a URL that they are sent to has an ``elicitationId`` (2025-11-25 only)."""
+    select_enums: bool = True
+    """Whether choices may have titles in ``oneOf``, and be several (2025-11-25 and later)."""
+    sampling_tools: bool = True
+    """Whether ``sampling.tools`` and ``sampling.context`` exist, and messages of several blocks
+    (2025-11-25 and later)."""
 
     @property
     def modern(self) -> bool:
@@ -52,9 +66,21 @@ R2025_03_26: Final = Revision(
     batches=True,
     resource_links=False,
     completion_context=False,
+    elicitation=False,
+    elicitation_modes=False,
+    select_enums=False,
+    sampling_tools=False,
 )
-R2025_06_18: Final = Revision(name="2025-06-18", era=Era.LEGACY)
-R2025_11_25: Final = Revision(name="2025-11-25", era=Era.LEGACY)
+R2025_06_18: Final = Revision(
+    name="2025-06-18",
+    era=Era.LEGACY,
+    elicitation_modes=False,
+    select_enums=False,
+    sampling_tools=False,
+)
+R2025_11_25: Final = Revision(
+    name="2025-11-25", era=Era.LEGACY, resumable_posts=True, elicitation_ids=True
+)
 R2026_07_28: Final = Revision(
     name="2026-07-28",
     era=Era.MODERN,
@@ -67,6 +93,7 @@ REVISIONS: Final = (R2025_03_26, R2025_06_18, R2025_11_25, R2026_07_28)
 BY_NAME: Final = {revision.name: revision for revision in REVISIONS}
 LEGACY: Final = tuple(revision for revision in REVISIONS if not revision.modern)
 MODERN: Final = tuple(revision for revision in REVISIONS if revision.modern)
+NEWEST: Final = REVISIONS[-1]
 NEWEST_LEGACY: Final = LEGACY[-1]
 OLDEST: Final = REVISIONS[0]
 
@@ -76,12 +103,27 @@ FIRST_SEEN: Final[dict[str, dict[str, Revision]]] = {
     "Annotations": {"audience": _A, "priority": _A, "lastModified": _B},
     "AudioContent": {"type": _A, "data": _A, "mimeType": _A, "annotations": _A, "_meta": _B},
     "BlobResourceContents": {"uri": _A, "mimeType": _A, "blob": _A, "_meta": _B},
+    "BooleanSchema": {"type": _B, "title": _B, "description": _B, "default": _B},
     "CallToolResult": {
         "content": _A,
         "isError": _A,
         "_meta": _A,
         "structuredContent": _B,
     },
+    "CreateMessageRequestParams": {
+        "messages": _A,
+        "modelPreferences": _A,
+        "systemPrompt": _A,
+        "includeContext": _A,
+        "temperature": _A,
+        "maxTokens": _A,
+        "stopSequences": _A,
+        "metadata": _A,
+        "tools": _C,
+        "toolChoice": _C,
+    },
+    "ElicitRequestFormParams": {"message": _B, "requestedSchema": _B, "mode": _C},
+    "ElicitRequestURLParams": {"mode": _C, "message": _C, "url": _C},
     "EmbeddedResource": {"type": _A, "resource": _A, "annotations": _A, "_meta": _B},
     "Icon": {"src": _C, "mimeType": _C, "sizes": _C, "theme": _C},
     "ImageContent": {"type": _A, "data": _A, "mimeType": _A, "annotations": _A, "_meta": _B},
@@ -92,6 +134,29 @@ FIRST_SEEN: Final[dict[str, dict[str, Revision]]] = {
         "description": _C,
         "icons": _C,
         "websiteUrl": _C,
+    },
+    "LegacyTitledEnumSchema": {
+        "type": _B,
+        "title": _B,
+        "description": _B,
+        "enum": _B,
+        "enumNames": _B,
+        "default": _C,
+    },
+    "ModelHint": {"name": _A},
+    "ModelPreferences": {
+        "hints": _A,
+        "costPriority": _A,
+        "speedPriority": _A,
+        "intelligencePriority": _A,
+    },
+    "NumberSchema": {
+        "type": _B,
+        "title": _B,
+        "description": _B,
+        "minimum": _B,
+        "maximum": _B,
+        "default": _C,
     },
     "Prompt": {
         "name": _A,
@@ -136,6 +201,16 @@ FIRST_SEEN: Final[dict[str, dict[str, Revision]]] = {
         "_meta": _B,
         "icons": _C,
     },
+    "SamplingMessage": {"role": _A, "content": _A, "_meta": _C},
+    "StringSchema": {
+        "type": _B,
+        "title": _B,
+        "description": _B,
+        "minLength": _B,
+        "maxLength": _B,
+        "format": _B,
+        "default": _C,
+    },
     "TextContent": {"type": _A, "text": _A, "annotations": _A, "_meta": _B},
     "TextResourceContents": {"uri": _A, "mimeType": _A, "text": _A, "_meta": _B},
     "Tool": {
@@ -155,14 +230,35 @@ FIRST_SEEN: Final[dict[str, dict[str, Revision]]] = {
         "idempotentHint": _A,
         "openWorldHint": _A,
     },
+    "ToolChoice": {"mode": _C},
+    "ToolResultContent": {
+        "type": _C,
+        "toolUseId": _C,
+        "content": _C,
+        "structuredContent": _C,
+        "isError": _C,
+        "_meta": _C,
+    },
+    "ToolUseContent": {"type": _C, "id": _C, "name": _C, "input": _C, "_meta": _C},
+    "UntitledSingleSelectEnumSchema": {
+        "type": _B,
+        "title": _B,
+        "description": _B,
+        "enum": _B,
+        "default": _C,
+    },
 }
 """The first revision that knows a field, by type and field. What is not here is never sent."""
 
 _NESTED: Final = {
     ("AudioContent", "annotations"): "Annotations",
+    ("CreateMessageRequestParams", "modelPreferences"): "ModelPreferences",
+    ("CreateMessageRequestParams", "toolChoice"): "ToolChoice",
+    ("CreateMessageRequestParams", "tools"): "Tool",
     ("EmbeddedResource", "annotations"): "Annotations",
     ("ImageContent", "annotations"): "Annotations",
     ("Implementation", "icons"): "Icon",
+    ("ModelPreferences", "hints"): "ModelHint",
     ("Prompt", "arguments"): "PromptArgument",
     ("Prompt", "icons"): "Icon",
     ("Resource", "annotations"): "Annotations",
@@ -182,6 +278,8 @@ _CONTENT: Final = {
     "audio": "AudioContent",
     "resource": "EmbeddedResource",
     "resource_link": "ResourceLink",
+    "tool_use": "ToolUseContent",
+    "tool_result": "ToolResultContent",
 }
 
 
@@ -231,4 +329,10 @@ def fit_content(value: dict[str, Any], revision: Revision) -> dict[str, Any]:
     block = fit(kind, value, revision)
     if kind == "EmbeddedResource":
         block["resource"] = fit_contents(block["resource"], revision)
+    if kind == "ToolResultContent":
+        block["content"] = [fit_content(each, revision) for each in block["content"]]
+        if revision.structured_objects_only and not isinstance(
+            block.get("structuredContent", {}), dict
+        ):
+            block["structuredContent"] = {"result": block["structuredContent"]}
     return block

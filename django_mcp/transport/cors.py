@@ -13,7 +13,7 @@ from ..protocol.headers import METHOD, NAME, PROTOCOL_VERSION, SESSION_ID
 from . import gate
 from .http import Reply, Request
 
-METHODS: Final = "POST, DELETE, OPTIONS"
+METHODS: Final = "GET, POST, DELETE, OPTIONS"
 _EXPOSED: Final = f"{SESSION_ID}, WWW-Authenticate, Retry-After"
 _REQUEST_HEADERS: Final = ", ".join(
     ("Accept", "Authorization", "Content-Type", PROTOCOL_VERSION, SESSION_ID, METHOD, NAME)

@@ -1,12 +1,13 @@
 """One HTTP request, from the door to the user's function and back, top to bottom.
 
-Written once for both doors: everything that waits is behind ``runner`` and ``request.read``. At the
-view these never suspend, and the whole runs inline; at the mount they do.
+Written once for all doors: everything that waits is behind ``door`` and ``request.read``. Under
+WSGI these never suspend, and the whole runs inline; on an event loop they do.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..conf import get_settings
@@ -15,12 +16,19 @@ from ..protocol.errors import ErrorCode, MCPError, internal_error
 from ..protocol.lifecycle import Sender
 from ..protocol.messages import Batch, Invalid, Message, Notification, RequestId, Response
 from ..protocol.versions import NEWEST_LEGACY, Era, Revision
-from ..server.dispatcher import dispatch, notify
+from ..server.dispatcher import notify
 from ..server.exchange import Exchange
-from ..server.ports import Policy, Ports, Principal, Runner, SessionInfo
+from ..server.methods import METHODS
+from ..server.ports import Peer, Policy, Ports, Principal, SessionInfo
+from ..server.progress import Progress
+from ..store.inbox import Inbox
 from ..store.sessions import SessionStore
+from ..store.subscriptions import Subscriptions
 from . import cors, gate, replies
+from .calls import Door
 from .http import Endpoint, Reply, Request
+from .listening import listen
+from .posted import Item, Posted
 from .replies import Forbidden, Refused, refuse
 from .usercode import DjangoBridge
 
@@ -30,13 +38,13 @@ logger = logging.getLogger("django_mcp.request")
 _ORDINARY = (401, 404, 405)
 
 
-async def respond(request: Request, endpoint: Endpoint, runner: Runner) -> Reply:
+async def respond(request: Request, endpoint: Endpoint, door: Door) -> Reply:
     """Answer any HTTP request to an endpoint. Never raises."""
     try:
         gate.check_source(request)
         if request.method == "OPTIONS":
             return cors.preflight(request)
-        reply = await _authenticated(request, endpoint, runner)
+        reply = await _authenticated(request, endpoint, door)
     except Exception as failure:
         reply = _failed(failure, None, request)
     if request.method == "HEAD":
@@ -44,28 +52,28 @@ async def respond(request: Request, endpoint: Endpoint, runner: Runner) -> Reply
     return cors.share(request, reply)
 
 
-async def _authenticated(request: Request, endpoint: Endpoint, runner: Runner) -> Reply:
+async def _authenticated(request: Request, endpoint: Endpoint, door: Door) -> Reply:
     try:
-        principal = await gate.authenticate(request, endpoint, runner)
+        principal = await gate.authenticate(request, endpoint, door.runner)
     except Forbidden as refused:
         if request.method != "POST":
             raise
         # Who is known is told with the request's id, unlike a stranger whose body is not read.
         message = messages.parse(await gate.read_body(request))
         return _failed(refused, _id_of(message), request)
+    visit = _Visit(request, endpoint, principal, door)
     if request.method == "POST":
-        return await _post(request, endpoint, principal, runner)
+        return await _post(request, visit)
+    if request.method == "GET":
+        return await visit.listen()
     if request.method == "DELETE":
-        return await _delete(request, endpoint, principal, runner)
+        return await visit.end_session()
     raise refuse(405, f"{request.method} is not supported here", Allow=cors.METHODS)
 
 
-async def _post(
-    request: Request, endpoint: Endpoint, principal: Principal, runner: Runner
-) -> Reply:
+async def _post(request: Request, visit: _Visit) -> Reply:
     gate.check_form(request)
     message = messages.parse(await gate.read_body(request))
-    visit = _Visit(request, endpoint, principal, runner)
     try:
         reply = await visit.answer(message)
     except Exception as failure:
@@ -76,25 +84,36 @@ async def _post(
     return reply
 
 
-async def _delete(
-    request: Request, endpoint: Endpoint, principal: Principal, runner: Runner
-) -> Reply:
-    lifecycle.check_legacy_version(request.headers.get(headers.PROTOCOL_VERSION))
-    secret = gate.session_secret(request)
-    await runner.blocking(SessionStore(endpoint.server.name).end, secret, principal)
-    return replies.ended()
-
-
 class _Visit:
-    """One POST of an authenticated caller."""
+    """One HTTP request of an authenticated caller."""
 
     def __init__(
-        self, request: Request, endpoint: Endpoint, principal: Principal, runner: Runner
+        self, request: Request, endpoint: Endpoint, principal: Principal, door: Door
     ) -> None:
         self.request = request
         self.endpoint = endpoint
         self.principal = principal
-        self.runner = runner
+        self.door = door
+        self.sessions = SessionStore(endpoint.server.name)
+
+    async def listen(self) -> Reply:
+        """Answer GET: the session's own stream, or the rest of one that broke off."""
+        version = self.request.headers.get(headers.PROTOCOL_VERSION)
+        # 2025-11-25, basic/transports, "Listening for Messages from the Server": 405 where there is
+        # no stream. 2026-07-28, basic/transports/streamable-http: no GET any more.
+        if not self.door.streams or lifecycle.is_modern_name(version):
+            raise refuse(405, "There is no stream to GET here", Allow=cors.METHODS)
+        lifecycle.check_legacy_version(version)
+        gate.check_takes_events(self.request)
+        session = await self._enter()
+        return await listen(self.request, session, self.endpoint.server, self.door.runner)
+
+    async def end_session(self) -> Reply:
+        """Answer DELETE."""
+        lifecycle.check_legacy_version(self.request.headers.get(headers.PROTOCOL_VERSION))
+        secret = gate.session_secret(self.request)
+        await self.door.runner.blocking(self.sessions.end, secret, self.principal)
+        return replies.ended()
 
     async def answer(self, message: Message | Batch | Invalid) -> Reply:
         """Answer what the body holds."""
@@ -105,10 +124,13 @@ class _Visit:
             return await self._modern(message)
         if isinstance(message, messages.Request) and message.method == "initialize":
             return await self._dispatch(message, NEWEST_LEGACY, Sender(), None)
-        session = await gate.enter_session(self.request, self.endpoint, self.principal, self.runner)
+        session = await self._enter()
         if isinstance(message, Batch):
             return await self._batch(message, session)
-        return await self._legacy(message, session)
+        if isinstance(message, messages.Request):
+            return await self._dispatch(message, session.revision, session.sender, session)
+        await self._note(message, session)
+        return replies.accepted()
 
     async def _modern(self, message: Message | Batch) -> Reply:
         if isinstance(message, Notification):
@@ -117,16 +139,15 @@ class _Visit:
         if not isinstance(message, messages.Request):
             raise MCPError(ErrorCode.INVALID_REQUEST, "Send one request or notification")
         revision, sender = lifecycle.read_modern(message, self.request.headers)
+        if message.method in METHODS and METHODS[message.method].streams:
+            gate.check_takes_events(self.request)
         return await self._dispatch(message, revision, sender, None)
 
-    async def _legacy(self, message: Message, session: SessionInfo) -> Reply:
+    async def _note(self, message: Notification | Response, session: SessionInfo) -> None:
         if isinstance(message, Notification):
-            await notify(message, session, self._ports(), self.runner)
-            return replies.accepted()
-        if isinstance(message, Response):
-            # Nothing is ever asked of this client, so the answer to nothing is dropped.
-            return replies.accepted()
-        return await self._dispatch(message, session.revision, session.sender, session)
+            await notify(message, session, self._ports(), self.door.runner)
+        else:
+            await self.door.runner.blocking(self._ports().inbox.answer, session, message)
 
     async def _batch(self, batch: Batch, session: SessionInfo) -> Reply:
         if not session.revision.batches:
@@ -139,21 +160,24 @@ class _Visit:
             # before anything in it has run.
             if isinstance(item, Invalid) and item.id is None:
                 raise item.error
-        answers = [await self._batch_item(item, session) for item in batch.items]
-        return replies.batch([answer for answer in answers if answer is not None])
+        items = [self._item(item, session) for item in batch.items if _is_asked(item)]
+        for item in batch.items:
+            if isinstance(item, (Notification, Response)):
+                await self._note(item, session)
+        if not items:
+            return replies.accepted()
+        return await self._answer(items, session.revision, session, is_batch=True)
 
-    async def _batch_item(self, item: Message | Invalid, session: SessionInfo) -> bytes | None:
+    def _item(self, item: Message | Invalid, session: SessionInfo) -> Item:
         if isinstance(item, Invalid):
-            return replies.encode(item.id, item.error)
-        if not isinstance(item, messages.Request):
-            await self._legacy(item, session)
-            return None
+            assert item.id is not None
+            return Item(messages.Request(item.id, ""), refused=item.error)
+        assert isinstance(item, messages.Request)
         if item.method == "initialize":
             # 2025-03-26, basic/lifecycle, "Initialization": never part of a batch.
             refusal = MCPError(ErrorCode.INVALID_REQUEST, "initialize must not be part of a batch")
-            return replies.encode(item.id, refusal)
-        exchange = self._exchange(item, session.revision, session.sender, session)
-        return replies.encode(item.id, await dispatch(exchange, self.runner))
+            return Item(item, refused=refusal)
+        return Item(item, self._exchange(item, session.revision, session.sender, session))
 
     async def _dispatch(
         self,
@@ -162,9 +186,32 @@ class _Visit:
         sender: Sender,
         session: SessionInfo | None,
     ) -> Reply:
-        exchange = self._exchange(message, revision, sender, session)
-        outcome = await dispatch(exchange, self.runner)
-        return replies.answer(message.id, outcome, revision.era)
+        item = Item(message, self._exchange(message, revision, sender, session))
+        return await self._answer([item], revision, session)
+
+    async def _answer(
+        self,
+        items: Sequence[Item],
+        revision: Revision,
+        session: SessionInfo | None,
+        *,
+        is_batch: bool = False,
+    ) -> Reply:
+        posted = Posted(
+            request=self.request,
+            server=self.endpoint.server.name,
+            principal=self.principal,
+            revision=revision,
+            session=session,
+            items=tuple(items),
+            is_batch=is_batch,
+        )
+        return await self.door.answer(posted)
+
+    async def _enter(self) -> SessionInfo:
+        return await gate.enter_session(
+            self.request, self.endpoint, self.principal, self.door.runner
+        )
 
     def _exchange(
         self,
@@ -172,8 +219,10 @@ class _Visit:
         revision: Revision,
         sender: Sender,
         session: SessionInfo | None,
-    ) -> Exchange:
-        return Exchange(
+    ) -> Callable[[Peer], Exchange]:
+        ports = self._ports()
+        token = message.meta.get("progressToken")
+        return lambda peer: Exchange(
             server=self.endpoint.server,
             request=message,
             revision=revision,
@@ -181,7 +230,9 @@ class _Visit:
             principal=self.principal,
             session=session,
             headers=self.request.headers,
-            ports=self._ports(),
+            ports=ports,
+            peer=peer,
+            progress=Progress(token, peer.tell),
             http_request=self.request.django,
         )
 
@@ -191,9 +242,12 @@ class _Visit:
             page_size=settings.page_size,
             strict_arguments=settings.strict_arguments,
             list_ttl_ms=settings.list_ttl_seconds * 1000,
+            question_seconds=settings.question_seconds,
+            max_subscriptions=settings.max_subscriptions,
             public=gate.is_public(self.endpoint),
         )
-        return Ports(SessionStore(self.endpoint.server.name), DjangoBridge(), policy)
+        name = self.endpoint.server.name
+        return Ports(self.sessions, Inbox(name), Subscriptions(name), DjangoBridge(), policy)
 
 
 def _failed(failure: Exception, request_id: RequestId | None, request: Request) -> Reply:
@@ -207,6 +261,10 @@ def _failed(failure: Exception, request_id: RequestId | None, request: Request) 
     level = logging.INFO if status in _ORDINARY else logging.WARNING
     logger.log(level, "%s refused with %d: %s", request.method, status, error.message)
     return replies.error(request_id, error, status, **extra)
+
+
+def _is_asked(item: Message | Invalid) -> bool:
+    return isinstance(item, (messages.Request, Invalid))
 
 
 def _id_of(message: Message | Batch | Invalid) -> RequestId | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from django.conf import settings as django_settings
 from django.core.exceptions import DisallowedHost, ImproperlyConfigured
+from django.db import connections
 from django.http.request import split_domain_port, validate_host
 from django.utils.module_loading import import_string
 
@@ -21,7 +22,8 @@ from ..conf import get_settings
 from ..protocol import headers, lifecycle
 from ..protocol.errors import ErrorCode, MCPError
 from ..server.ports import Runner, SessionInfo
-from ..store.database import available
+from ..store.database import alias, available
+from ..store.ledger import ledger
 from ..store.sessions import SessionStore
 from .http import BodyTooLarge, Endpoint, Request, allowed_hosts
 from .replies import Forbidden, Refused, refuse
@@ -85,6 +87,12 @@ def check_form(request: Request) -> None:
         raise refuse(406, "Accept application/json and text/event-stream")
 
 
+def check_takes_events(request: Request) -> None:
+    """Check that the client takes a stream, which is all that GET has to offer."""
+    if not headers.acceptable(request.headers.get("Accept")).events:
+        raise refuse(406, "Accept text/event-stream")
+
+
 async def read_body(request: Request) -> bytes:
     """Read the body, within the limit."""
     limit = get_settings().max_body_bytes
@@ -130,7 +138,11 @@ def session_secret(request: Request) -> str:
 
 def _enter(sessions: SessionStore, secret: str, principal: Principal) -> SessionInfo:
     session = sessions.find(secret, principal)
-    sessions.touch(session)
+    if connections[alias()].in_atomic_block:
+        # In a transaction of the caller's, as in a test, nobody else sees the session.
+        sessions.touch(session)
+    else:
+        ledger().touch(session.id)
     return session
 
 

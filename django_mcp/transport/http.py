@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -48,6 +48,12 @@ class Request(Protocol):
     def django(self) -> HttpRequest:
         """Return the request as Django's."""
 
+    async def disconnected(self) -> None:
+        """Return when the client has gone; to be called once the body has been read.
+
+        A door whose server cancels the request instead waits for ever.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -56,6 +62,8 @@ class Reply:
     status: int
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
+    events: AsyncGenerator[bytes] | None = None
+    """A stream instead of a body: chunks, each to be sent as soon as it comes."""
 
 
 @dataclass(frozen=True, slots=True)

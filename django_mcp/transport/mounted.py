@@ -91,6 +91,11 @@ class MountedRequest:
             if not event.get("more_body", False):
                 return self._keep(b"".join(chunks))
 
+    async def disconnected(self) -> None:
+        """See :class:`django_mcp.transport.http.Request`."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
     def django(self) -> HttpRequest:
         """Return the request as Django's: always the same, and cheap until it is looked at."""
         if self._django is None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from ..protocol import headers, messages, sse
@@ -16,6 +18,15 @@ logger = logging.getLogger("django_mcp.request")
 
 #: Every reply is the caller's own, and JSON-RPC however it was asked for.
 COMMON: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+
+#: Nothing on the way may hold back, compress or keep what belongs to one connection.
+STREAMED: Final = {
+    "Content-Type": sse.MEDIA_TYPE,
+    "Cache-Control": "no-cache, no-transform",
+    "Content-Encoding": "identity",
+    "X-Accel-Buffering": "no",
+    "X-Content-Type-Options": "nosniff",
+}
 
 # 2026-07-28, basic/transports/streamable-http, "Protocol Version Header" and "Server Validation",
 # and basic/index, "Per-request protocol fields". In legacy revisions an error of dispatch is an
@@ -66,8 +77,12 @@ def dispatch_status(error: MCPError, era: Era) -> int:
     return _MODERN_DISPATCH.get(error.code, 200) if era is Era.MODERN else 200
 
 
-def answer(request_id: RequestId, outcome: Result | MCPError, era: Era) -> Reply:
-    """Return the reply to a request that was dispatched."""
+def answer(
+    request_id: RequestId, outcome: Result | MCPError, era: Era, said: Sequence[bytes] = ()
+) -> Reply:
+    """Return the reply to a request that was dispatched; ``said`` comes before its end."""
+    if said:
+        return events_of([*said, encode(request_id, outcome)])
     if isinstance(outcome, MCPError):
         return error(request_id, outcome, dispatch_status(outcome, era))
     extra = {} if outcome.session_id is None else {headers.SESSION_ID: outcome.session_id}
@@ -86,8 +101,10 @@ def encode(request_id: RequestId | None, outcome: Result | MCPError) -> bytes:
         return messages.encode(messages.error_response(request_id, internal_error()))
 
 
-def batch(answers: list[bytes]) -> Reply:
+def batch(answers: Sequence[bytes], said: Sequence[bytes] = ()) -> Reply:
     """Return the reply to a batch: an array, or nothing where nothing was asked."""
+    if said:
+        return events_of([*said, *answers])
     return _json(200, b"[" + b",".join(answers) + b"]") if answers else accepted()
 
 
@@ -110,16 +127,21 @@ def ended() -> Reply:
     return Reply(204, headers=COMMON)
 
 
+def stream(events: AsyncGenerator[bytes]) -> Reply:
+    """Return a reply whose events are sent as they come."""
+    return Reply(200, headers=STREAMED, events=events)
+
+
 def as_events(reply: Reply) -> Reply:
     """Return a JSON reply as a stream of one event, for a client that takes nothing else."""
-    changed = {
-        **reply.headers,
-        "Content-Type": "text/event-stream",
-        "Cache-Control": "no-cache, no-transform",
-        "Content-Encoding": "identity",
-        "X-Accel-Buffering": "no",
-    }
-    return Reply(reply.status, sse.event(reply.body), changed)
+    if reply.headers.get("Content-Type") == sse.MEDIA_TYPE:
+        return reply
+    return replace(reply, body=sse.event(reply.body), headers={**reply.headers, **STREAMED})
+
+
+def events_of(messages: Sequence[bytes]) -> Reply:
+    """Return a stream that is complete already."""
+    return Reply(200, b"".join(sse.event(each) for each in messages), STREAMED)
 
 
 def _json(status: int, body: bytes, **response_headers: str) -> Reply:

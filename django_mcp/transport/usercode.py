@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Any
+from typing import Any, Final, TypeVar
 
+from asgiref.sync import sync_to_async
+from django.core import signing
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import connections, models, transaction
 from django.http import Http404
 from django.utils.functional import Promise
 
+from ..conf import get_settings
+from ..server.errors import QuestionMisplaced
+from ..server.ports import StateRefused
+from ..server.questions.fields import Form
 from ..store.database import available
+from .forms import form_of
+
+T = TypeVar("T")
 
 
 class DjangoBridge:
@@ -28,7 +37,7 @@ class DjangoBridge:
         """
         with ExitStack() as stack:
             for alias in _transactional_aliases() if atomic else ():
-                stack.enter_context(transaction.atomic(using=alias))
+                stack.enter_context(_savepoint(alias))
             yield
 
     def available(self) -> AbstractContextManager[None]:
@@ -54,8 +63,64 @@ class DjangoBridge:
             )
         raise TypeError(f"{kind} has no JSON form. Return plain values or pydantic models")
 
+    async def blocking(self, function: Callable[..., T], /, *args: Any) -> T:
+        """Run ``function`` where Django runs the ORM of asynchronous code."""
+        return await sync_to_async(function)(*args)
+
+    def check_may_wait(self) -> None:
+        """Refuse to wait while a transaction is open, for it holds locks until its end."""
+        for alias in _open_transactions():
+            if not _is_outermost(alias):
+                raise QuestionMisplaced(
+                    f"A question inside a transaction (of the database {alias!r}) would hold its "
+                    "locks until the client answers. Ask before `with transaction.atomic():`, and "
+                    "if the site has ATOMIC_REQUESTS, register the function with atomic=False."
+                )
+
+    def form(self, value: Any) -> Form | None:
+        """Return a form class of Django's as one to be asked."""
+        return form_of(value)
+
+    def seal(self, state: dict[str, Any]) -> str:
+        """Sign ``state`` with ``SECRET_KEY``, and note the time."""
+        return signing.dumps(state, salt=_SALT, compress=True)
+
+    def unseal(self, text: str) -> dict[str, Any]:
+        """Return what was sealed; ``SECRET_KEY_FALLBACKS`` are honoured."""
+        max_age = get_settings().state_max_age_seconds
+        try:
+            state: dict[str, Any] = signing.loads(text, salt=_SALT, max_age=max_age)
+        except signing.BadSignature as error:
+            raise StateRefused(str(error)) from error
+        return state
+
+
+_SALT: Final = "django_mcp.requestState.1"
+"""To be counted up with the form of the state, so that no other form is taken for it."""
+
+
+def _savepoint(alias: str) -> AbstractContextManager[None]:
+    savepoint = transaction.atomic(using=alias)
+    if not connections.settings[alias].get("ATOMIC_REQUESTS") and _is_outermost(alias):
+        # Only a test's own transaction is around it, which Django overlooks where it refuses to
+        # nest. The savepoint is there for its sake alone, so it is to be overlooked, too.
+        savepoint._from_testcase = True  # type: ignore[attr-defined]
+    return savepoint
+
+
+def _is_outermost(alias: str) -> bool:
+    try:
+        # Without a savepoint of its own it does nothing but check.
+        with transaction.atomic(using=alias, savepoint=False, durable=True):
+            return True
+    except RuntimeError:
+        return False
+
+
+def _open_transactions() -> list[str]:
+    return [c.alias for c in connections.all(initialized_only=True) if c.in_atomic_block]
+
 
 def _transactional_aliases() -> list[str]:
     asked = [a for a in connections if connections.settings[a].get("ATOMIC_REQUESTS")]
-    opened = [c.alias for c in connections.all(initialized_only=True) if c.in_atomic_block]
-    return list(dict.fromkeys((*asked, *opened)))
+    return list(dict.fromkeys((*asked, *_open_transactions())))

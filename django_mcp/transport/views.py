@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from asgiref.sync import async_to_sync
 from django.contrib.auth.decorators import login_not_required
+from django.core.handlers.asgi import ASGIRequest
 from django.core.handlers.wsgi import WSGIRequest
 from django.db import connections, transaction
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.request import UnreadablePostError
+from django.http.response import HttpResponseBase
 from django.utils.decorators import classonlymethod
 from django.views import View
 from django.views.decorators.csrf import csrf_exempt
 
 from ..default import mcp
 from ..protocol.errors import ErrorCode
+from .calls import Door, InlineDoor, LoopDoor
 from .endpoint import respond
-from .http import BodyTooLarge, Endpoint
+from .http import BodyTooLarge, Endpoint, Reply
 from .replies import refuse
-from .runners import Inline, run_inline
+from .runners import run_inline
 
 if TYPE_CHECKING:
     from ..server.registry import MCPServer
@@ -38,7 +43,7 @@ class MCPView(View):
     auth: str | Callable[..., Any] | None = None
 
     @classonlymethod
-    def as_view(cls, **initkwargs: Any) -> Callable[..., HttpResponse]:
+    def as_view(cls, **initkwargs: Any) -> Callable[..., HttpResponseBase]:
         """Return the view, marked so that the mount recognises it undecorated."""
         view: Any = csrf_exempt(login_not_required(super().as_view(**initkwargs)))
         for alias in connections:
@@ -50,14 +55,38 @@ class MCPView(View):
             view.mcp_endpoint = (view, endpoint)
         return view  # type: ignore[no-any-return]
 
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Answer any method: the endpoint knows which ones it serves."""
-        endpoint = Endpoint(self.server, self.auth)
-        reply = run_inline(respond(_ViewRequest(request), endpoint, Inline()))
-        response = HttpResponse(reply.body, status=reply.status, headers=dict(reply.headers))
-        if not reply.body:
-            del response.headers["Content-Type"]
-        return response
+        endpoint, own = Endpoint(self.server, self.auth), _ViewRequest(request)
+        if _has_loop(request):
+            reply = async_to_sync(respond)(own, endpoint, LoopDoor())
+        else:
+            reply = run_inline(respond(own, endpoint, self.inline_door()))
+        return _response(reply)
+
+    def inline_door(self) -> Door:
+        """Return the way into the endpoint where there is no event loop."""
+        return InlineDoor()
+
+
+def _response(reply: Reply) -> HttpResponseBase:
+    if reply.events is not None:
+        # Typed as for WSGI; under ASGI an asynchronous iterator is what it takes.
+        chunks: Any = reply.events
+        return StreamingHttpResponse(chunks, status=reply.status, headers=dict(reply.headers))
+    response = HttpResponse(reply.body, status=reply.status, headers=dict(reply.headers))
+    if not reply.body:
+        del response.headers["Content-Type"]
+    return response
+
+
+def _has_loop(request: HttpRequest) -> bool:
+    """Return whether calls may run on the server's loop, on connections of their own.
+
+    Not where the caller has opened a transaction, as tests do: its data would not be seen there.
+    """
+    opened = (each.in_atomic_block for each in connections.all(initialized_only=True))
+    return isinstance(request, ASGIRequest) and not any(opened)
 
 
 class _ViewRequest:
@@ -97,6 +126,10 @@ class _ViewRequest:
         headers = self._request.headers
         chunked = "Transfer-Encoding" in headers and not headers.get("Content-Length")
         return chunked and isinstance(self._request, WSGIRequest)
+
+    async def disconnected(self) -> None:
+        """See :class:`django_mcp.transport.http.Request`: Django cancels the request."""
+        await asyncio.Event().wait()
 
     def django(self) -> HttpRequest:
         """Return the request itself."""

@@ -34,9 +34,9 @@ def plant_sessions(
 
 
 def plant_requests(number: int = 1, **values: Any) -> list[PendingRequest]:
-    """Insert requests, the last one the newest."""
+    """Insert requests and return them, the newest first."""
     defaults = {"server": "support-desk", "method": "tools/call", "name": "find_orders"}
     values = {**defaults, "request_id": "1", "created": timezone.now(), **values}
     rows = [PendingRequest(**values) for _ in range(number)]
     PendingRequest.objects.bulk_create(rows, batch_size=1_000)
-    return list(PendingRequest.objects.order_by("-pk")[:number])
+    return rows[::-1]

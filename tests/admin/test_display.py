@@ -18,8 +18,12 @@ NOW = dt.datetime(2026, 7, 28, 12, 0, tzinfo=dt.UTC)
         (-60, "1\xa0minute ago"),
         (-200, "3\xa0minutes ago"),
         (-90_000, "1\xa0day ago"),
-        (30, "in a moment"),
-        (3_700, "in 1\xa0hour"),
+        (0.4, "in a moment"),
+        (1, "in 1\xa0second"),
+        (59.9, "in 59\xa0seconds"),
+        (60, "in 1\xa0minute"),
+        (119.9, "in 1\xa0minute"),
+        (7_199, "in 1\xa0hour"),
     ],
 )
 def test_a_moment_says_how_far_away_it_is(seconds, words):

@@ -89,3 +89,12 @@ def test_the_page_shows_the_request(admin_client, anna):
     page = text(admin_client, f"{row.pk}/change/")
     for fact in ("find_orders", "&quot;a&lt;b&quot;", "9f3c1b2a", f"/session/{session.pk}/change/"):
         assert fact in page
+
+
+@pytest.mark.parametrize(("requested", "word"), [(False, "No"), (True, "Yes")])
+def test_the_page_says_in_words_whether_a_cancel_is_requested(admin_client, requested, word):
+    [row] = plant_requests(cancel_requested=requested)
+    page = text(admin_client, f"{row.pk}/change/")
+    assert f'<div class="readonly">{word}</div>' in page
+    assert "icon-no" not in page
+    assert "icon-yes" not in page

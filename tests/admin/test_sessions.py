@@ -217,6 +217,17 @@ def test_the_page_shows_the_newest_requests_of_the_session(admin_client):
     assert "tools/call newest" in response.content.decode()
 
 
+def test_the_page_says_that_a_session_has_no_requests(admin_client):
+    [idle], [busy] = plant_sessions(), plant_sessions()
+    plant_requests(session=busy)
+    nothing = '<p class="mcp-none">None</p>'
+    page = text(admin_client, f"{idle.pk}/change/")
+    assert "Newest pending requests" in page
+    assert nothing in page
+    assert "<table" not in page.split('id="content"')[1]
+    assert nothing not in text(admin_client, f"{busy.pk}/change/")
+
+
 def test_an_unknown_session_leads_back(admin_client):
     assert admin_client.get(f"{SESSIONS}{uuid4()}/change/").status_code == 302
     assert admin_client.get(f"{SESSIONS}nonsense/change/").status_code == 302

@@ -62,6 +62,7 @@ class Browser:
         self.driver.execute_cdp_cmd("Network.clearBrowserCookies", {})
         self.driver.execute_cdp_cmd("Network.clearBrowserCache", {})
         self.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        self.prefer("light")
         for name, noticed in self._logs.items():
             self._log(name)
             noticed.clear()
@@ -76,6 +77,11 @@ class Browser:
         """Become a phone; windows cannot be as narrow."""
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": True}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+    def prefer(self, scheme: str) -> None:
+        """Ask pages for their `light` or their `dark` colours."""
+        preference = {"name": "prefers-color-scheme", "value": scheme}
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [preference]})
 
     def run(self, script: str, *arguments: Any) -> Any:
         """Run a script in the page, and return what it returns, or what its promise does."""

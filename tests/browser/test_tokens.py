@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
+
+import pytest
 
 from .speaking import Speaker
 
@@ -11,6 +14,8 @@ if TYPE_CHECKING:
     from .serving import Site
 
 TOKENS = "/admin/django_mcp_tokens/token/"
+READABLE = 7
+"""The contrast that WCAG 2.2, section 1.4.6, asks of text."""
 
 
 def issue(admin: Browser, site: Site, name: str) -> str:
@@ -44,6 +49,48 @@ def test_the_secret_is_shown_once_and_opens_the_endpoint(
     assert admin.errors() == []
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_secret_is_easy_to_read_and_to_select(admin: Browser, site: Site, scheme: str) -> None:
+    admin.prefer(scheme)
+    secret = issue(admin, site, f"{scheme} reading")
+    code = admin.find(".messagelist code")
+    ink, paper = (code.value_of_css_property(name) for name in ("color", "background-color"))
+    assert contrast(ink, paper) > READABLE
+
+    code.click()
+    assert admin.run("return getSelection().toString()") == secret
+
+
+@pytest.mark.parametrize("width", [600, 1280])
+def test_the_list_shows_state_and_expiry_at_any_width(
+    admin: Browser, site: Site, width: int
+) -> None:
+    issue(admin, site, f"seen at {width}")
+    admin.resize(width=width)
+    for column in ("badge", "remaining"):
+        cell = admin.in_row(f"seen at {width}", f".field-{column}").rect
+        assert cell["x"] + cell["width"] <= width
+
+
+def test_the_button_revokes_a_token(admin: Browser, site: Site, speaker: Speaker) -> None:
+    speaker.headers["Authorization"] = f"Bearer {issue(admin, site, 'borrowed')}"
+    speaker.enter("borrower")
+    admin.follow(admin.in_row("borrowed", "th a"))
+    assert admin.text(".mcp-badge") == "active"
+    assert admin.find_all(".deletelink") == []
+
+    admin.follow(".mcp-end")
+
+    assert admin.text(".messagelist .success") == "1 token was revoked."
+    assert admin.text(".mcp-badge") == "revoked"
+    assert admin.find_all(".mcp-end") == []
+    assert speaker.send("tools/list", id=1).status_code == 401
+    admin.follow(".deletelink")
+    admin.follow("#content form [type=submit]")
+    assert admin.text(".messagelist .success").endswith("was deleted successfully.")
+    assert admin.errors() == []
+
+
 def test_a_revoked_token_is_refused(admin: Browser, site: Site, speaker: Speaker) -> None:
     speaker.headers["Authorization"] = f"Bearer {issue(admin, site, 'lost phone')}"
     speaker.enter("thief")
@@ -57,3 +104,21 @@ def test_a_revoked_token_is_refused(admin: Browser, site: Site, speaker: Speaker
     response = speaker.send("tools/list", id=1)
     assert response.status_code == 401
     assert response.headers["WWW-Authenticate"] == 'Bearer error="invalid_token"'
+
+
+def contrast(one: str, other: str) -> float:
+    """Return the contrast ratio of two colours, as WCAG defines it."""
+    darker, lighter = sorted(map(luminance, (one, other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def luminance(colour: str) -> float:
+    """Return the relative luminance of a colour such as rgba(255, 255, 255, 1)."""
+    red, green, blue, opacity = map(float, re.findall(r"[\d.]+", colour))
+    assert opacity == 1
+    parts = [linear(part / 255) for part in (red, green, blue)]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), parts, strict=True))
+
+
+def linear(part: float) -> float:
+    return part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4

@@ -1,4 +1,4 @@
-"""What counts as passing, and the comparison with the baseline.
+"""What counts as passing, and what a door is known not to be able to carry.
 
 The suite's own counts mislead: a dead port "passes" dozens of checks, and a warning or a skip costs
 nothing. Here a scenario passes if it ran, something of its own succeeded, and nothing failed,
@@ -22,14 +22,14 @@ GENERIC = "wire-schema-"
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """An entry of the baseline: a scenario that is known not to pass."""
+    """A scenario that cannot pass at a door."""
 
     reason: str
     checks: frozenset[str] = frozenset()
     """If given, the very checks that do not pass; the scenario's others must."""
 
 
-Baseline = Mapping[str, Mapping[str, Known]]
+Limits = Mapping[str, Mapping[str, Known]]
 """The entries by leg and scenario."""
 
 
@@ -48,7 +48,7 @@ class Report:
     leg: str
     passed: Sequence[str]
     expected: Sequence[str]
-    """Scenarios that do not pass, as the baseline says."""
+    """Scenarios that do not pass, since the door cannot carry them."""
     problems: Sequence[str]
 
 
@@ -76,10 +76,10 @@ def compare(
     findings: Mapping[str, Sequence[Check]],
     known: Mapping[str, Known],
 ) -> Report:
-    """Hold the findings of a leg against the suite's list and the baseline's."""
+    """Hold the findings of a leg against the suite's list and the limits of the door."""
     ran = {name: faults(findings[name]) for name in selected if name in findings}
     problems = [f"{name}: did not run" for name in selected if name not in ran]
-    problems += [f"{name}: unknown name in the baseline" for name in known if name not in selected]
+    problems += [f"{name}: unknown name among the limits" for name in known if name not in selected]
     for name, found in ran.items():
         problems += [f"{name}: {problem}" for problem in _problems(found, known.get(name))]
     if not selected:
@@ -96,16 +96,16 @@ def _problems(found: Sequence[Fault], known: Known | None) -> Iterator[str]:
     if known is None:
         yield from [fault.text for fault in found[:1]]
     elif not found:
-        yield "passes, yet stands in the baseline"
+        yield "passes, yet stands among the limits"
     elif known.checks:
         yield from [fault.text for fault in found if fault.check not in known.checks]
         passing = known.checks - {fault.check for fault in found}
-        yield from [f"{check} passes, yet stands in the baseline" for check in sorted(passing)]
+        yield from [f"{check} passes, yet stands among the limits" for check in sorted(passing)]
 
 
-def read_baseline(path: Path, *, legs: Iterable[str]) -> Baseline:
-    """The baseline, every leg of which must be one that can be run."""
-    entries = json.loads(path.read_text())
+def read_limits(path: Path, *, door: str, legs: Iterable[str]) -> Limits:
+    """What a door cannot carry; every leg named must be one that can be run."""
+    entries = json.loads(path.read_text()).get(door, {})
     unknown = set(entries) - set(legs)
     if unknown:
         raise ValueError(f"Unknown legs in {path.name}: {', '.join(sorted(unknown))}")
@@ -124,7 +124,7 @@ def _known(entry: Any) -> Known:
 def table(reports: Iterable[Report]) -> str:
     """One line for each leg, the problems, and the sum."""
     reports = list(reports)
-    lines = [f"{'leg':<26}{'passed':>8}{'baseline':>10}{'failed':>8}"]
+    lines = [f"{'leg':<26}{'passed':>8}{'limits':>10}{'failed':>8}"]
     lines += [
         f"{r.leg:<26}{len(r.passed):>8}{len(r.expected):>10}{len(r.problems):>8}" for r in reports
     ]

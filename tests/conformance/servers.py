@@ -12,8 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -70,13 +70,33 @@ def running_server(
 
     The database is a new one beside that of DATABASE_URL, by default a temporary SQLite file.
     """
-    with (
-        tempfile.TemporaryDirectory(prefix="django-mcp-") as directory,
-        fresh_database(_environment(settings, path, Path(directory))) as environment,
-        _started(door, environment, log=Path(directory, "server.log")) as server,
-    ):
-        wait_until_ready(server)
-        yield server
+    with running_servers([door], settings=settings, path=path) as (servers, _):
+        yield servers[0]
+
+
+@contextmanager
+def running_servers(
+    doors: Sequence[str],
+    *,
+    settings: str = "fixture.settings",
+    path: Path = HERE,
+    variables: Mapping[str, str] | None = None,
+) -> Iterator[tuple[list[RunningServer], dict[str, str]]]:
+    """Serve a project through several doors, each a process, on one database.
+
+    Gives the servers, and the environment in which other processes find the same database.
+    """
+    with ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="django-mcp-")))
+        own = _environment(settings, path, directory) | dict(variables or {})
+        environment = stack.enter_context(fresh_database(own))
+        servers = [
+            stack.enter_context(_started(door, environment, log=directory / f"server-{number}.log"))
+            for number, door in enumerate(doors)
+        ]
+        for server in servers:
+            wait_until_ready(server)
+        yield servers, environment
 
 
 def _environment(settings: str, path: Path, directory: Path) -> dict[str, str]:

@@ -48,7 +48,7 @@ def test_counts_by_scenario() -> None:
     assert (report.passed, report.expected, report.problems) == (["a", "b"], [], [])
 
 
-def test_a_failure_is_a_problem_unless_the_baseline_knows_it() -> None:
+def test_a_failure_is_a_problem_unless_the_door_cannot_carry_it() -> None:
     failing = [check("FAILURE")]
 
     unknown = compared(selected=["a"], a=failing)
@@ -58,11 +58,11 @@ def test_a_failure_is_a_problem_unless_the_baseline_knows_it() -> None:
     assert (known.expected, known.problems) == (["a"], [])
 
 
-def test_a_pass_that_the_baseline_rules_out_is_a_problem() -> None:
+def test_a_pass_that_the_limits_rule_out_is_a_problem() -> None:
     report = compared(selected=["a"], known={"a": LATER}, a=[check()])
 
     assert report.passed == []
-    assert report.problems == ["a: passes, yet stands in the baseline"]
+    assert report.problems == ["a: passes, yet stands among the limits"]
 
 
 def test_an_entry_may_name_the_checks_that_do_not_pass() -> None:
@@ -75,13 +75,13 @@ def test_an_entry_may_name_the_checks_that_do_not_pass() -> None:
 
     assert (as_it_says.expected, as_it_says.problems) == (["a"], [])
     assert another.problems == ["a: WARNING d: not so"]
-    assert cured.problems == ["a: c passes, yet stands in the baseline"]
+    assert cured.problems == ["a: c passes, yet stands among the limits"]
 
 
-def test_an_unknown_name_in_the_baseline_is_a_problem() -> None:
+def test_an_unknown_name_among_the_limits_is_a_problem() -> None:
     report = compared(selected=["a"], known={"A": LATER}, a=[check()])
 
-    assert report.problems == ["A: unknown name in the baseline"]
+    assert report.problems == ["A: unknown name among the limits"]
 
 
 def test_a_scenario_that_did_not_run_is_a_problem_even_if_known() -> None:
@@ -95,21 +95,22 @@ def test_an_empty_selection_is_a_problem() -> None:
 
 
 def test_reads_both_forms_of_an_entry(tmp_path: Path) -> None:
-    path = tmp_path / "baseline.json"
+    path = tmp_path / "limits.json"
     entries = {"a": "later", "b": {"reason": "in part", "checks": ["c"]}}
-    path.write_text(json.dumps({"leg": entries}))
+    path.write_text(json.dumps({"door": {"leg": entries}}))
 
-    baseline = scoring.read_baseline(path, legs=["leg"])
+    limits = scoring.read_limits(path, door="door", legs=["leg"])
 
-    assert baseline == {"leg": {"a": LATER, "b": Known("in part", frozenset({"c"}))}}
+    assert scoring.read_limits(path, door="another", legs=["leg"]) == {}
+    assert limits == {"leg": {"a": LATER, "b": Known("in part", frozenset({"c"}))}}
 
 
-def test_the_baseline_names_legs_that_exist(tmp_path: Path) -> None:
-    path = tmp_path / "baseline.json"
-    path.write_text(json.dumps({"2025-11-52": {}}))
+def test_the_limits_name_legs_that_exist(tmp_path: Path) -> None:
+    path = tmp_path / "limits.json"
+    path.write_text(json.dumps({"door": {"2025-11-52": {}}}))
 
     with pytest.raises(ValueError, match="2025-11-52"):
-        scoring.read_baseline(path, legs=["2025-11-25"])
+        scoring.read_limits(path, door="door", legs=["2025-11-25"])
 
 
 def test_the_table_ends_with_the_sum() -> None:

@@ -16,11 +16,11 @@ from django.test import RequestFactory, override_settings
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY
 from pydantic import Field
 
-from django_mcp import MCPServer, MCPView, ToolError, endpoint
+from django_mcp import Context, MCPServer, MCPView, ToolError, endpoint
 from django_mcp.asgi import mount
 from django_mcp.auth import Refusal
 from django_mcp.models import PendingRequest, Session
-from django_mcp.testing import Answer, MCPClient
+from django_mcp.testing import DECLINE, Answer, MCPClient
 from tests import asgi
 
 MODERN = "2026-07-28"
@@ -50,6 +50,11 @@ def crash() -> str:
 @server.tool
 def reject() -> str:
     raise ToolError("told so")
+
+
+@server.tool
+def inquire(ctx: Context) -> str:
+    return ctx.elicit("Which one?", str)
 
 
 @server.tool(timeout=0.01)
@@ -124,6 +129,9 @@ def with_auth_out_of_reach(client: MCPClient) -> Answer:
 
 
 def without_a_lane(client: MCPClient) -> Answer:
+    going.clear()
+    finished.clear()
+
     async def two_at_once() -> asgi.Response:
         application = mount(None)  # type: ignore[arg-type]
         first = asyncio.ensure_future(asgi.call(application, "wait"))
@@ -135,7 +143,10 @@ def without_a_lane(client: MCPClient) -> Answer:
             await first
 
     urls = asgi.urlconf(endpoint("mcp", server=server))
-    with using(LANES=1, LANE_WAIT_SECONDS=1), override_settings(ROOT_URLCONF=urls):
+    with (
+        using(LANES=1, LANE_WAIT_SECONDS=1, STREAM_AFTER_SECONDS=60),
+        override_settings(ROOT_URLCONF=urls),
+    ):
         response = asgi.run(two_at_once())
     return unavailable(
         Answer(HttpResponse(response.body, status=response.status, headers=response.headers))
@@ -148,7 +159,7 @@ def unavailable(answer: Answer) -> Answer:
 
 
 def by_another_method(client: MCPClient) -> Answer:
-    answers = [Answer(client.http(method)) for method in ("GET", "PUT", "PATCH")]
+    answers = [Answer(client.http(method)) for method in ("PUT", "PATCH", "TRACE")]
     assert all(answer.http["Allow"] for answer in answers)
     assert len({answer.http.status_code for answer in answers}) == 1
     return answers[0]
@@ -255,6 +266,21 @@ def without_capabilities(client: MCPClient) -> Answer:
     return modern(client, {CLIENT_CAPABILITIES_META_KEY: None})
 
 
+def with_a_foreign_state(client: MCPClient) -> Answer:
+    return client.request("tools/call", name="inquire", arguments={}, requestState="foreign")
+
+
+def without_the_capability(client: MCPClient) -> Answer:
+    answer = client.tool("inquire")
+    assert answer.error is not None
+    assert answer.error["data"] == {"requiredCapabilities": {"elicitation": {"form": {}}}}
+    return answer
+
+
+def without_an_answer(client: MCPClient) -> Answer:
+    return MCPClient(server, revision=client.revision.name, answers=[DECLINE]).tool("inquire")
+
+
 def unknown_resource(client: MCPClient) -> Answer:
     answer = client.read("note://first")
     assert answer.error is not None
@@ -278,6 +304,9 @@ ANSWERED: dict[str, Provocation] = {
     ),
 }
 
+NO_LANE = (
+    "No thread is free within `LANE_WAIT_SECONDS`, at the mount, and the answer is no stream yet"
+)
 PROVOCATIONS: dict[str, dict[str, Provocation]] = {
     "## Before the message is read": {
         "The host is not in `ALLOWED_HOSTS`": at_a_foreign_host,
@@ -289,8 +318,7 @@ PROVOCATIONS: dict[str, dict[str, Provocation]] = {
         "`AUTH` refuses; the status is the refusal's, 401 by default": refused,
         "`AUTH` raises an exception, or returns something else": with_broken_auth,
         "`AUTH` cannot reach the database": with_auth_out_of_reach,
-        "At the mount, no thread is free within `LANE_WAIT_SECONDS`": without_a_lane,
-        "The HTTP method is neither POST nor DELETE nor OPTIONS": by_another_method,
+        "The HTTP method is none of GET, POST, DELETE and OPTIONS": by_another_method,
         "`Content-Type` is not `application/json`": lambda c: post(
             c, **{"Content-Type": "text/plain"}
         ),
@@ -312,6 +340,7 @@ PROVOCATIONS: dict[str, dict[str, Provocation]] = {
         "A batch is empty or too long or has something in it without a readable id, or the "
         "session's revision has none": batches,
         "A session cap is reached and every session is busy": with_every_session_busy,
+        NO_LANE: without_a_lane,
     },
     "## At revision 2026-07-28": ANSWERED
     | {
@@ -325,6 +354,10 @@ PROVOCATIONS: dict[str, dict[str, Provocation]] = {
             without_capabilities
         ),
         "The body is a batch or a response": lambda c: c.send([request()]),
+        "`requestState` is not the server's own, belongs to another call or caller, or has "
+        "expired": with_a_foreign_state,
+        "A question needs a capability that the client has not declared": without_the_capability,
+        NO_LANE: without_a_lane,
     },
 }
 
@@ -338,5 +371,6 @@ WITHOUT_ID = {
 RESULTS: dict[str, Provocation] = {
     "The arguments of a tool do not fit, or are unknown": lambda c: c.tool("locate", area="north"),
     "A tool raises `ToolError`": lambda c: c.tool("reject"),
+    "A question has no answer: declined, dismissed, failed, too late": without_an_answer,
     "A tool takes longer than its `timeout`": lambda c: c.tool("dawdle"),
 }

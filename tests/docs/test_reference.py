@@ -21,7 +21,9 @@ from django_mcp.protocol.errors import ErrorCode
 from django_mcp.server import ports, signature, uri_template
 from django_mcp.server.context import Context
 from django_mcp.server.methods import completion, lifecycle
+from django_mcp.server.questions import asking, rounds
 from django_mcp.store import sessions
+from django_mcp.transport import lanes, peers
 from django_mcp.transport.views import MCPView
 
 from .markdown import ROOT, pages, text_of
@@ -42,7 +44,8 @@ def source() -> str:
 
 
 def public(kind: type) -> set[str]:
-    return {name for name in vars(kind) if not name.startswith("_")}
+    own = {name for base in kind.__mro__ if base is not object for name in vars(base)}
+    return {name for name in own if not name.startswith("_")}
 
 
 def written(value: Any) -> str:
@@ -78,6 +81,8 @@ def test_every_setting_is_documented_with_type_and_default():
 
 
 LIMITS = {
+    "Times that a question is asked until its answer fits": asking.MAX_ATTEMPTS,
+    "Times that one call may come back with questions": rounds.MAX_ROUNDS,
     "Nesting of arrays and objects in a body": messages.MAX_DEPTH,
     "Characters in the id of a request": messages.MAX_ID_LENGTH,
     "Messages in a batch": messages.MAX_BATCH,
@@ -85,7 +90,10 @@ LIMITS = {
     "Wrong arguments that one answer names": signature.MAX_PROBLEMS,
     "Values in an answer to `completion/complete`": completion.MAX_VALUES,
     "Bytes of `clientInfo` and `capabilities` together in `initialize`": lifecycle.MAX_SENDER_BYTES,
+    "Levels to which either of them may be nested": lifecycle.MAX_SENDER_DEPTH,
     "Sessions that one `initialize` ends at most to make room": sessions.EVICTED_AT_ONCE,
+    "Notifications that wait in memory for a client of revision 2026-07-28": peers.MAX_HELD,
+    "Threads that wait for answers without keeping others from running": lanes.MAX_IDLE,
     "Days for which `mcp token create` issues a token": mcp_commands.MAX_DAYS,
 }
 
@@ -130,6 +138,11 @@ def test_every_option_of_a_decorator_is_documented(kind: str):
 )
 def test_every_option_is_documented(heading: str, function: Callable[..., Any]):
     assert documented(DECORATORS, heading) == options(function)
+
+
+def test_every_way_to_announce_a_change_is_documented():
+    methods = {name for name in vars(MCPServer) if name.startswith("notify_")}
+    assert set(first_column(section(DECORATORS, "## Announcing changes"))) == methods
 
 
 def test_every_option_of_the_view_is_documented():
@@ -214,7 +227,7 @@ def test_every_attribute_of_an_answer_is_documented():
     properties = {
         name for name, member in vars(testing.Answer).items() if isinstance(member, property)
     }
-    assert named == properties | {"message", "http"}
+    assert named == properties | {"message", "http", "said"}
 
 
 def test_every_option_of_the_test_client_is_documented():

@@ -48,6 +48,12 @@ def test_everybody_lists_the_articles_and_the_guide(as_customer):
     assert len(listed) == len(set(listed))
 
 
+def test_who_follows_no_cursor_sees_articles_and_tickets_too(as_customer):
+    first = as_customer.request("resources/list").result["resources"]
+    schemes = [resource["uri"].partition("://")[0] for resource in first]
+    assert list(dict.fromkeys(schemes)) == ["desk", "article", "ticket"]
+
+
 def test_read_the_guide(as_customer):
     contents = as_customer.read("desk://guide").result["contents"][0]
     assert contents["mimeType"] == "text/markdown"

@@ -138,7 +138,8 @@ def test_a_lane_is_not_lent_again_while_its_thread_is_busy():
 
 
 def test_when_all_lanes_stay_busy_the_answer_says_so_and_keeps_its_id(settings):
-    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "LANES": 1, "LANE_WAIT_SECONDS": 1}
+    lanes = {"LANES": 1, "LANE_WAIT_SECONDS": 1, "STREAM_AFTER_SECONDS": 60}
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, **lanes}
 
     async def main() -> Any:
         served = application()

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.http import HttpRequest
-from django.test import RequestFactory
+from django.test import Client, RequestFactory
 
 from django_mcp.contrib.tokens.models import Token
 
@@ -41,3 +42,15 @@ def request_with(rf: RequestFactory) -> Callable[..., HttpRequest]:
         return request
 
     return build
+
+
+@pytest.fixture
+def clerk(db, django_user_model) -> Client:
+    """A member of staff who may do everything with tokens in the admin, and nothing else."""
+    user = django_user_model.objects.create_user("clerk", is_staff=True)
+    user.user_permissions.set(
+        Permission.objects.filter(content_type__app_label="django_mcp_tokens")
+    )
+    client = Client()
+    client.force_login(user)
+    return client

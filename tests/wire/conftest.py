@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from django.urls import clear_script_prefix
 
-from django_mcp.transport.runners import close_lanes
+from django_mcp.store.ledger import close_ledger
+from django_mcp.transport.lanes import close_lanes
 
 from . import deviations, site
 from .doors import Door, open_door
@@ -51,6 +52,7 @@ def door(request: pytest.FixtureRequest) -> Iterator[Door]:
         return
     with asyncio.Runner() as runner:
         yield open_door("mount", runner.run)
+        close_ledger()
         runner.run(close_lanes())
 
 

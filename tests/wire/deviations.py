@@ -8,15 +8,8 @@ tests are expected to fail, strictly: one that passes is reported until its line
 from __future__ import annotations
 
 import pytest
-from django.conf import settings
 
 OPEN: list[tuple[str, str, str]] = []
-
-if "mysql" in settings.DATABASES["default"]["ENGINE"]:
-    OPEN += [
-        ("test_what_a_client_declares_may_be_deep", depth, "MariaDB's JSON ends at 32 levels")
-        for depth in ("-40", "-90")
-    ]
 
 
 def mark(item: pytest.Item) -> None:

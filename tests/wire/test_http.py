@@ -130,12 +130,29 @@ def test_an_answer_without_content_has_no_length(caller):
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "HEAD", "TRACE", "PROPFIND"])
 def test_other_methods_are_405(caller, method):
     """RULINGS 17; 2025-11-25, "Listening for Messages", 3: 405 where there are no streams."""
-    for version in (OMIT, LEGACY[-1], MODERN):
+    has_streams = method == "GET" and caller.door.name == "mount"
+    for version in (MODERN,) if has_streams else (OMIT, LEGACY[-1], MODERN):
         answer = caller.with_headers(Mcp_Protocol_Version=version, Accept=EVENTS).send(method)
         assert answer.status == 405
         assert {"POST", "DELETE", "OPTIONS"} <= set(answer.header("Allow").split(", "))
         if method != "HEAD":
             assert answer.error["code"] == -32600
+
+
+@pytest.mark.parametrize("version", [OMIT, *LEGACY])
+def test_get_without_a_session_is_400_where_there_are_streams(caller, version):
+    """RULINGS 17."""
+    answer = caller.with_headers(Mcp_Protocol_Version=version).send("GET")
+    assert answer.status == (400 if caller.door.name == "mount" else 405)
+    assert answer.error["code"] == -32600
+
+
+@pytest.mark.parametrize(("accept", "status"), [("application/json", 406), (EVENTS, 404)])
+def test_get_needs_a_session_and_a_client_that_takes_streams(caller, accept, status):
+    """RULINGS 40."""
+    if caller.door.name == "mount":
+        unknown = caller.with_headers(Mcp_Session_Id="unknown", Accept=accept)
+        assert unknown.send("GET").status == status
 
 
 def test_delete_without_a_session_is_400(caller):
@@ -158,7 +175,7 @@ def test_the_endpoint_answers_with_and_without_a_slash(door, settings, append):
     for slash in ("", "/"):
         public, members = (Caller(door, path + slash) for path in ("/mcp", "/members/mcp"))
         assert public.call("tools/list").status == 200
-        assert public.send("GET").status == 405
+        assert public.send("PUT").status == 405
         assert members.call("tools/list").status == members.send("GET").status == 401
 
 

@@ -63,7 +63,7 @@ def test_a_site_may_have_it(caller, settings, middleware):
     assert_error(caller.opened().call("no/such/method", "ünï"), 200, -32601, "ünï")
     stranger = caller.with_headers(Mcp_Session_Id="unknown", Referer="http://testserver/")
     assert_error(stranger.post({"jsonrpc": "2.0", "id": 0, "method": "ping"}), 404, -32001, 0)
-    assert caller.send("GET").status == 405
+    assert caller.send("PUT").status == 405
     assert caller.opened().send("DELETE").status == 204
 
 

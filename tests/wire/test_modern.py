@@ -114,12 +114,15 @@ def test_the_pages_of_a_list_are_one_list(door, settings, method, member):
         assert len({(page["cacheScope"], page["ttlMs"]) for page in pages}) == 1
 
 
-def test_a_list_that_a_function_makes_is_paged_by_what_came_last(caller, settings):
-    """RULINGS 29, 30."""
-    settings.DJANGO_MCP = {"PAGE_SIZE": 2, "LANES": 2}
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
+def test_a_list_that_a_function_makes_is_paged_by_what_came_last(caller, settings, size):
+    """RULINGS 29, 30: it begins on the page where what was registered ends."""
+    settings.DJANGO_MCP = {"PAGE_SIZE": size, "LANES": 2}
     pages = pages_of(caller, "resources/list")
-    uris = [item["uri"] for page in pages for item in page["resources"]]
-    assert uris == ["page://front", "page://pixel", *(f"note://{each}" for each in range(1, 6))]
+    uris = ["page://front", "page://pixel", *(f"note://{each}" for each in range(1, 6))]
+    assert [[item["uri"] for item in page["resources"]] for page in pages] == [
+        uris[start : start + size] for start in range(0, 7, size)
+    ]
     assert {page["cacheScope"] for page in pages} == {"private"}
 
 

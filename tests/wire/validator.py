@@ -10,14 +10,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 from mcp_types import PROTOCOL_VERSION_META_KEY
 from mcp_types.jsonrpc import PARSE_ERROR, JSONRPCError, JSONRPCResponse
-from mcp_types.methods import validate_server_result
+from mcp_types.methods import (
+    parse_server_notification,
+    parse_server_request,
+    validate_server_result,
+)
 from mcp_types.version import KNOWN_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
@@ -44,6 +48,10 @@ class Traffic:
     status: int
     reply_headers: dict[str, str]
     sent: bytes
+    complete: bool = True
+    """Whether the client has seen the reply end."""
+    resumed: dict[Any, Any] = field(default_factory=dict)
+    """On a GET: what was asked in the session before."""
 
     @property
     def incoming(self) -> Any:
@@ -61,6 +69,8 @@ class Wire:
     found: list[str] = field(default_factory=list)
     sessions: dict[str, str] = field(default_factory=dict, repr=False)
     """The revision that each session negotiated, by its id."""
+    requests: dict[str, dict[Any, Any]] = field(default_factory=dict, repr=False)
+    """What was asked in each session, by the request's id."""
     replies: int = 0
 
     def __repr__(self) -> str:
@@ -70,6 +80,8 @@ class Wire:
         """Check one reply, and learn from it which revision its session speaks."""
         self.replies += 1
         self._learn(traffic)
+        if traffic.method == "GET":
+            traffic = replace(traffic, resumed=self._requests_of(traffic))
         revision = self._revision(traffic)
         for fault in (*http_faults(traffic), *body_faults(traffic, revision)):
             self.found.append(f"{revision or 'unknown revision'}: {fault}\n  {_excerpt(traffic)}")
@@ -80,10 +92,16 @@ class Wire:
         return found
 
     def _learn(self, traffic: Traffic) -> None:
+        own = self.requests.setdefault(traffic.headers.get("Mcp-Session-Id") or "", {})
+        asked = traffic.incoming if isinstance(traffic.incoming, list) else [traffic.incoming]
+        own.update({_key(each["id"]): each for each in asked if _has_id(each)})
         session = traffic.reply_headers.get("mcp-session-id")
         if session:
             result = json.loads(traffic.sent.partition(b"data: ")[2] or traffic.sent)["result"]
             self.sessions[session] = result["protocolVersion"]
+
+    def _requests_of(self, traffic: Traffic) -> dict[Any, Any]:
+        return self.requests.get(traffic.headers.get("Mcp-Session-Id") or "", {})
 
     def _revision(self, traffic: Traffic) -> str | None:
         incoming = traffic.incoming
@@ -119,15 +137,67 @@ def http_faults(traffic: Traffic) -> Iterator[str]:
 def body_faults(traffic: Traffic, revision: str | None) -> Iterator[str]:
     """Yield what is wrong with the messages of a reply."""
     if not traffic.sent:
-        if traffic.status not in (202, 204) and traffic.method != "HEAD":
+        if traffic.complete and traffic.status not in (202, 204) and traffic.method != "HEAD":
             yield f"{traffic.status} without a body"
         return
     try:
-        (reply,) = messages_of(traffic.reply_headers.get("content-type"), traffic.sent)
+        sent = messages_of(traffic.reply_headers.get("content-type"), traffic.sent)
     except (ValueError, AssertionError) as error:
-        yield f"the body is not one message: {error}"
+        yield f"the body is no sequence of messages: {error}"
         return
-    yield from reply_faults(reply, traffic.incoming, traffic.status, revision)
+    replies = [each for each in sent if isinstance(each, list) or "method" not in each]
+    for each in sent:
+        if isinstance(each, dict) and "method" in each:
+            yield from spoken_faults(each, revision)
+    yield from _order_faults(sent, replies, traffic)
+    incoming = traffic.incoming
+    for reply in replies:
+        if traffic.method == "GET" and traffic.status == 200:
+            incoming = traffic.resumed.get(_key(reply.get("id")))
+        asked = _asked_by(reply, incoming)
+        yield from reply_faults(reply, asked, traffic.status, revision)
+
+
+def spoken_faults(message: dict[str, Any], revision: str | None) -> Iterator[str]:
+    """Yield what is wrong with a notification or a request that the server sends."""
+    allowed = {"jsonrpc", "method", "params"} | ({"id"} if "id" in message else set())
+    if message.get("jsonrpc") != "2.0" or not set(message) <= allowed:
+        yield f"not a JSON-RPC message: members {sorted(message)}"
+    if revision is None:
+        return
+    parse = parse_server_request if "id" in message else parse_server_notification
+    try:
+        parse(message["method"], revision, message.get("params"))
+    except KeyError:
+        yield f"{message['method']!r} from the server, which {revision} does not have"
+        return
+    except ValidationError as error:
+        yield f"mcp-types, {message['method']}: {error.errors(include_url=False)[:3]}"
+    definition = schemas.definition_of_method(revision, message["method"])
+    if definition and schemas.available(revision):
+        # Until 2025-06-18 the schemas describe messages without their envelope.
+        described = schemas.definitions(revision)[definition]["properties"]
+        known = {name: value for name, value in message.items() if name in described}
+        yield from schemas.faults(known, revision, definition)
+
+
+def _order_faults(sent: list[Any], replies: list[Any], traffic: Traffic) -> Iterator[str]:
+    """The responses come last, and a complete reply holds one for each request."""
+    if replies and sent[-1] not in replies:
+        yield "something after the last response"
+    if traffic.method == "POST" and traffic.complete and traffic.status == 200:
+        asked = traffic.incoming if isinstance(traffic.incoming, list) else [traffic.incoming]
+        expected = 1 if replies and isinstance(replies[0], list) else len(asked)
+        if len(replies) != min(expected, len([each for each in asked if _has_id(each)]) or 1):
+            yield f"{len(replies)} responses to {len(asked)} messages"
+
+
+def _asked_by(reply: Any, incoming: Any) -> Any:
+    """Return the request of a batch that a response on a stream belongs to."""
+    if isinstance(reply, list) or not isinstance(incoming, list):
+        return incoming
+    asked = {_key(each["id"]): each for each in incoming if _has_id(each)}
+    return asked.get(_key(reply.get("id")))
 
 
 def reply_faults(reply: Any, incoming: Any, status: int, revision: str | None) -> Iterator[str]:
@@ -272,14 +342,33 @@ def watch(respond: Callable[..., Any], wire: Wire) -> Callable[..., Any]:
         reading = _Reading(request)
         reply = await respond(reading, endpoint, runner)
         headers = {name.lower(): value for name, value in reply.headers.items()}
-        wire.observe(
-            Traffic(
-                request.method, request.headers, reading.received, reply.status, headers, reply.body
-            )
-        )
-        return reply
+
+        def observe(sent: bytes, *, complete: bool = True) -> None:
+            about = (request.method, request.headers, reading.received, reply.status, headers)
+            wire.observe(Traffic(*about, sent, complete))
+
+        if reply.events is None:
+            observe(reply.body)
+            return reply
+        return replace(reply, events=_listening(reply.events, observe))
 
     return watched
+
+
+async def _listening(events: Any, observe: Callable[..., None]) -> Any:
+    chunks: list[bytes] = []
+    complete = False
+    try:
+        async with aclosing(events):
+            async for chunk in events:
+                chunks.append(chunk)
+                yield chunk
+        complete = True
+    finally:
+        # A stream that may be taken up again ends without its response.
+        sent = b"".join(chunks)
+        last = sent.rpartition(b"data: ")[2]
+        observe(sent, complete=complete and b'"id"' in last and b'"method"' not in last)
 
 
 @contextmanager

@@ -7,23 +7,28 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.admin.utils import flatten
 from django.contrib.auth import get_user_model
 from django.db.models import ForeignKey, Q, QuerySet
 from django.forms import ModelChoiceField
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext
 from django.views.decorators.debug import sensitive_variables
 
+from ...admin.display import Tone, badge, relative, two_lines
+from ...admin.ending import EndingAdmin
+from ...clock import DatabaseNow
 from .models import State, Token
 
 if TYPE_CHECKING:
-    ModelAdmin = admin.ModelAdmin[Token]
     ModelForm = forms.ModelForm[Token]
 else:
-    ModelAdmin = admin.ModelAdmin
     ModelForm = forms.ModelForm
+
+TONES = {State.ACTIVE: Tone.GOOD, State.EXPIRED: Tone.WARNING, State.REVOKED: Tone.OFF}
 
 
 class IssueForm(ModelForm):
@@ -62,39 +67,76 @@ class StateFilter(admin.SimpleListFilter):
 
 
 @admin.register(Token)
-class TokenAdmin(ModelAdmin):
-    """Issues, shows, revokes and, once revoked, deletes tokens."""
+class TokenAdmin(EndingAdmin):
+    """Issues, shows, revokes and, once they have ended, deletes tokens."""
 
     form = IssueForm
-    list_display = (
-        "user",
-        "name",
-        "prefix",
-        "opened_servers",
-        "created",
-        "last_used",
-        "expires",
-        "current_state",
-    )
-    list_display_links = ("user", "prefix")
+    # What one looks for comes first: a narrow screen shows no more than that.
+    list_display = ("label", "badge", "remaining", "user", "opened_servers", "activity")
     list_filter = (StateFilter, ("last_used", admin.EmptyFieldListFilter), "created", "expires")
     list_select_related = ("user",)
     raw_id_fields = ("user",)  # works for any user model, also one that is not in the admin
-    actions = ("revoke",)
+    actions = ("revoke", "delete_selected")
+    end_verb = "revoke"
+    end_label = _("Revoke")
+
+    class Media:
+        css = {"all": ("django_mcp/admin.css",)}
+
+    # Columns
+
+    @admin.display(description=_("token"), ordering="name")
+    def label(self, token: Token) -> SafeString:
+        """Show what to recognise it by."""
+        prefix = format_html("<code>{}</code>", token.prefix)
+        return two_lines(token.name, prefix) if token.name else prefix
+
+    @admin.display(description=_("state"), ordering="state")
+    def badge(self, token: Token) -> SafeString:
+        """Show the state."""
+        state = State(token.state)
+        return badge(state.label, TONES[state])
+
+    @admin.display(description=_("expires"), ordering="expires")
+    def remaining(self, token: Any) -> SafeString | str:
+        """Show when it stops working by itself, of which a revoked one has no more need."""
+        return "-" if token.revoked else self.expiry(token)
 
     @admin.display(description=_("servers"))
     def opened_servers(self, token: Token) -> str:
         """Name the servers."""
         return ", ".join(token.servers) or str(_("all"))
 
-    @admin.display(description=_("state"), ordering="state")
-    def current_state(self, token: Token) -> str:
-        """Name the state."""
-        return str(State(token.state).label)
+    @admin.display(description=_("last used"), ordering="last_used")
+    def activity(self, token: Any) -> SafeString:
+        """Show when it was used last, and since when it exists."""
+        return two_lines(self.used(token), format_html(gettext("created {}"), self.age(token)))
+
+    # What only the page of a token has
+
+    @admin.display(description=_("expires"))
+    def expiry(self, token: Any) -> SafeString | str:
+        """Show until when it is meant to work."""
+        return relative(token.expires, now=token.now) if token.expires else gettext("never")
+
+    @admin.display(description=_("last used"))
+    def used(self, token: Any) -> SafeString | str:
+        """Show when it was used last."""
+        return relative(token.last_used, now=token.now) if token.last_used else gettext("never")
+
+    @admin.display(description=_("created"))
+    def age(self, token: Any) -> SafeString:
+        """Show since when it exists."""
+        return relative(token.created, now=token.now)
+
+    @admin.display(description=_("revoked"))
+    def revocation(self, token: Any) -> SafeString:
+        """Show when it was revoked."""
+        return relative(token.revoked, now=token.now)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Token]:
-        """Let the database say the state of each token."""
-        return Token.objects.with_state()
+        """Let the database say the state of each token, and the time."""
+        return Token.objects.with_state().annotate(now=DatabaseNow())
 
     def get_search_fields(self, request: HttpRequest) -> tuple[str, ...]:
         """Search users by what they log in with, whatever their model calls it."""
@@ -114,10 +156,89 @@ class TokenAdmin(ModelAdmin):
             kwargs["queryset"] = get_user_model()._default_manager.filter(pk=_operator(request).pk)
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
+    # Pages
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """Offer a token for oneself."""
+        return {"user": _operator(request).pk, **super().get_changeform_initial_data(request)}
+
+    def get_fields(self, request: HttpRequest, obj: Token | None = None) -> tuple[Any, ...]:
+        """Ask for little, show everything but the digest."""
+        if obj is None:
+            return ("user", "name", "servers", "expires")
+        times = (("expiry", "revocation"), ("age", "used"))
+        return (("badge", "prefix"), "name", ("user", "opened_servers"), *times)
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Token | None = None
+    ) -> tuple[str, ...]:
+        """Make what is shown of a token read-only."""
+        return () if obj is None else tuple(flatten(self.get_fields(request, obj)))
+
+    @sensitive_variables("secret")
+    def save_model(self, request: HttpRequest, obj: Token, form: Any, change: bool) -> None:
+        """Issue the token and show its secret, this once."""
+        secret = obj.seal()
+        super().save_model(request, obj, form, change)
+        code = format_html('<code class="mcp-secret">{}</code>', secret)
+        sentence = gettext("Copy the secret now, it is not shown again: {}")
+        messages.warning(request, format_html(sentence, code))
+
+    # Revoking
+
+    def can_be_ended(self, row: Token) -> bool:
+        """Offer to revoke what works."""
+        return row.state == State.ACTIVE
+
+    @admin.action(description=_("Revoke selected tokens"), permissions=["end"])
+    def revoke(self, request: HttpRequest, queryset: QuerySet[Token]) -> None:
+        """Revoke those that are not revoked."""
+        self.end_rows(request, list(queryset.values_list("pk", flat=True)))
+
+    def end_rows(self, request: HttpRequest, keys: list[Any]) -> None:
+        """Revoke in one statement those that are not revoked, and note it in their history."""
+        chosen = Token.objects.filter(pk__in=keys)
+        noted = list(chosen.filter(revoked__isnull=True))
+        count = chosen.revoke()
+        LogEntry.objects.log_actions(_operator(request).pk, noted, CHANGE, "Revoked.")
+        if not count:
+            messages.warning(request, _("No token was revoked: there was none left to revoke."))
+            return
+        sentence = ngettext("%d token was revoked.", "%d tokens were revoked.", count)
+        messages.success(request, sentence % count)
+
+    # Deleting
+
+    def has_delete_selected_permission(self, request: HttpRequest) -> bool:
+        """Offer the action below where the admin site offers its own."""
+        offered = [name for name, _action in self.admin_site.actions]
+        return "delete_selected" in offered and self.has_delete_permission(request)
+
+    @admin.action(
+        description=_("Delete selected %(verbose_name_plural)s"), permissions=["delete_selected"]
+    )
+    def delete_selected(
+        self, request: HttpRequest, queryset: QuerySet[Token]
+    ) -> HttpResponse | None:
+        """Let the site's action delete those that have ended, and say that others are left."""
+        ended = [token.pk for token in queryset if token.state != State.ACTIVE]
+        if active := len(queryset) - len(ended):
+            sentence = ngettext(
+                "%d active token is not deleted: revoke it first.",
+                "%d active tokens are not deleted: revoke them first.",
+                active,
+            )
+            messages.warning(request, sentence % active)
+        if not ended:
+            return None
+        delete: Any = self.admin_site.get_action("delete_selected")
+        response: HttpResponse | None = delete(self, request, queryset.filter(pk__in=ended))
+        return response
+
     def get_deleted_objects(
         self, objs: Any, request: HttpRequest
     ) -> tuple[list[Any], dict[Any, Any], set[Any], list[Any]]:
-        """Protect the tokens that are not revoked.
+        """Protect the tokens that are active.
 
         A missing permission would do so too, but would also forbid to delete users who have any.
         """
@@ -125,46 +246,9 @@ class TokenAdmin(ModelAdmin):
         protected += [
             _("%(token)s, which has to be revoked first") % {"token": token}
             for token in objs
-            if token.revoked is None
+            if token.state == State.ACTIVE
         ]
         return listed, counts, missing, protected
-
-    # Pages
-
-    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        """Offer a token for oneself."""
-        return {"user": _operator(request).pk, **super().get_changeform_initial_data(request)}
-
-    def get_fields(self, request: HttpRequest, obj: Token | None = None) -> tuple[str, ...]:
-        """Ask for little, show everything but the digest."""
-        if obj is None:
-            return ("user", "name", "servers", "expires")
-        return (*self.list_display, "revoked")
-
-    def get_readonly_fields(
-        self, request: HttpRequest, obj: Token | None = None
-    ) -> tuple[str, ...]:
-        """Make what is shown of a token read-only."""
-        return () if obj is None else self.get_fields(request, obj)
-
-    @sensitive_variables("secret")
-    def save_model(self, request: HttpRequest, obj: Token, form: Any, change: bool) -> None:
-        """Issue the token and show its secret, this once."""
-        secret = obj.seal()
-        super().save_model(request, obj, form, change)
-        sentence = _("Copy the secret now, it is not shown again: {}")
-        messages.warning(
-            request, format_html(str(sentence), format_html("<code>{}</code>", secret))
-        )
-
-    @admin.action(description=_("Revoke selected tokens"), permissions=["change"])
-    def revoke(self, request: HttpRequest, queryset: QuerySet[Token]) -> None:
-        """Revoke in one statement those that are not revoked, and note it in the history."""
-        live = list(queryset.filter(revoked__isnull=True))
-        count = Token.objects.filter(pk__in=[token.pk for token in live]).revoke()
-        LogEntry.objects.log_actions(_operator(request).pk, live, CHANGE, "Revoked.")
-        sentence = ngettext("%d token was revoked.", "%d tokens were revoked.", count)
-        messages.success(request, sentence % count)
 
 
 def _operator(request: HttpRequest) -> Any:

@@ -1,0 +1,167 @@
+"""GET: the session's own stream, and streams that broke off, shown from where they did."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Sequence
+from typing import Final
+
+from ..conf import get_settings
+from ..models import PendingRequest, Stream
+from ..protocol import sse
+from ..protocol.errors import internal_error
+from ..protocol.messages import encode, error_response
+from ..server.capabilities import FEATURES
+from ..server.changes import LISTS
+from ..server.ports import Runner, SessionInfo
+from ..server.registry import MCPServer
+from ..store import outbox, streams
+from ..store.database import alias, available
+from ..store.folding import OwnStream
+from ..store.ledger import ledger
+from ..store.posts import Message
+from ..store.readers import Reader
+from . import replies
+from .http import Reply, Request
+from .replies import refuse
+from .streams import HELD, RETRY_MS, EventId, Mailbox, events
+
+LAST_EVENT_ID: Final = "Last-Event-ID"
+_LISTS_CHANGED: Final = [
+    encode({"jsonrpc": "2.0", "method": f"notifications/{each}/list_changed"}).decode()
+    for each in ("tools", "prompts", "resources")
+]
+
+
+async def listen(
+    request: Request, session: SessionInfo, server: MCPServer, runner: Runner
+) -> Reply:
+    """Answer a GET of a live session, on an event loop."""
+    place = request.headers.get(LAST_EVENT_ID)
+    if place is None:
+        stream = await runner.blocking(_open_own, session)
+        return _show(stream, stream.delivered, session, server)
+    found = EventId.parse(place)
+    row = None if found is None else await runner.blocking(_find, session, found)
+    if found is None or row is None:
+        # Neither 404, which would read as the loss of the session, nor 405.
+        raise refuse(400, f"{LAST_EVENT_ID} names no event of this session; GET without it")
+    if row.own:
+        return await _resume_own(row, found, session, server, runner)
+    return await _resume_post(row, found, session, runner)
+
+
+async def _resume_own(
+    row: Stream, found: EventId, session: SessionInfo, server: MCPServer, runner: Runner
+) -> Reply:
+    cursor = found.seq
+    if cursor < row.trimmed:
+        # What is lost cannot be told any more; that something may have changed can.
+        cursor = row.next_seq - 1
+        await runner.blocking(outbox.put, row.pk, _LISTS_CHANGED)
+    await runner.blocking(_take_over, row)
+    return _show(row, cursor, session, server)
+
+
+async def _resume_post(row: Stream, found: EventId, session: SessionInfo, runner: Runner) -> Reply:
+    if row.closed is not None and found.seq >= row.next_seq - 1:
+        # An empty stream would make clients come back to it for ever.
+        raise refuse(400, f"{LAST_EVENT_ID} is the end of its stream: everything has been sent")
+    if found.seq < row.trimmed:
+        return replies.events_of(await runner.blocking(_trimmed, row))
+    await runner.blocking(_take_over, row)
+    return _show(row, found.seq, session)
+
+
+def _show(
+    stream: Stream, cursor: int, session: SessionInfo, server: MCPServer | None = None
+) -> Reply:
+    mailbox = Mailbox(asyncio.get_running_loop())
+    reader = Reader(
+        stream=stream.pk,
+        cursor=cursor,
+        epoch=stream.epoch,
+        own=bool(stream.own),
+        deliver=lambda messages: _deliver(reader, mailbox, messages),
+        finish=mailbox.finish,
+    )
+    own = None if server is None else _own(reader, session, server, stream.changes_seen)
+    return replies.stream(_events(reader, mailbox, session, own))
+
+
+def _own(reader: Reader, session: SessionInfo, server: MCPServer, seen: int) -> OwnStream:
+    lists = frozenset(kind for kind in LISTS if FEATURES[kind](server))
+    return OwnStream(reader, session.id, server.name, lists, seen)
+
+
+async def _events(
+    reader: Reader, mailbox: Mailbox, session: SessionInfo, own: OwnStream | None
+) -> AsyncGenerator[bytes, None]:
+    primed = session.revision.resumable_posts
+    opening = sse.KEEP_ALIVE
+    if primed:
+        opening = sse.priming(str(EventId(reader.stream, reader.cursor, reader.epoch)), RETRY_MS)
+
+    def drained() -> None:
+        if not reader.ready:
+            reader.ready = True
+            ledger().ring()
+
+    shown = events(
+        mailbox,
+        opening=opening,
+        label=lambda message: str(EventId(reader.stream, message.seq)),
+        ending=sse.pause(RETRY_MS),
+        # 2025-06-18 and before: only the stream of the session itself may end before its time.
+        max_age=get_settings().stream_max_age_seconds if primed or reader.own else float("inf"),
+        drained=drained,
+    )
+    # Joined first, then looked for what is there already: so nothing falls in between.
+    ledger().readers.add(reader)
+    if own is not None:
+        ledger().changes.add(own)
+    ledger().ring()
+    try:
+        async for event in shown:
+            yield event
+    finally:
+        ledger().readers.remove(reader)
+        if own is not None:
+            ledger().changes.remove(own)
+            ledger().run(lambda: streams.leave(reader.stream, reader.epoch))
+
+
+def _deliver(reader: Reader, mailbox: Mailbox, messages: Sequence[Message]) -> None:
+    mailbox.put(messages)
+    reader.ready = len(mailbox) < HELD
+
+
+def _open_own(session: SessionInfo) -> Stream:
+    with available():
+        stream = streams.open_own(session)
+    return _take_over(stream)
+
+
+def _take_over(stream: Stream) -> Stream:
+    with available():
+        previous = streams.take_over(stream, ledger().channel())
+    # Whoever showed it until now is to fall silent.
+    ledger().doorbell.ring([previous])
+    return stream
+
+
+def _find(session: SessionInfo, place: EventId) -> Stream | None:
+    with available():
+        return streams.find(session, place.stream)
+
+
+def _trimmed(stream: Stream) -> list[bytes]:
+    """Return an end for each request whose events are no longer there, so that nobody waits."""
+    with available():
+        requests = PendingRequest.objects.using(alias()).filter(
+            stream=stream, direction=PendingRequest.Direction.FROM_CLIENT
+        )
+        ids = list(requests.values_list("request_id", flat=True))
+    error = internal_error("The answer is no longer kept; it was not fetched in time")
+    return [encode(error_response(json.loads(each), error)) for each in ids]

@@ -1,0 +1,245 @@
+"""The client of a running call, as far as each way of answering lets it be reached.
+
+``Collected`` answers in one piece: what a call says comes with its response. ``Direct`` streams and
+keeps nothing: when its connection goes, so does the call (2026-07-28). ``Durable`` streams from
+rows, which outlive connection and process (the legacy revisions).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any, Final
+
+from asgiref.sync import sync_to_async
+
+from ..protocol.errors import ErrorCode, MCPError
+from ..protocol.messages import Notification, encode, notification
+from ..server.calling import CallStopped
+from ..server.changes import Topic
+from ..server.ports import AnswerTimedOut, SessionInfo
+from ..store import pending
+from ..store.ledger import ledger
+from ..store.posts import Call, Kind, Message, Post, Question
+from ..store.sessions import is_ready
+from . import lanes
+from .runners import drop_lane
+from .streams import Mailbox
+
+logger = logging.getLogger("django_mcp.request")
+
+MAX_HELD: Final = 1000
+"""Notifications that wait in memory for a client; what comes then is dropped."""
+READY_PAUSE: Final = 0.2
+"""Seconds between two looks whether the client has said that it is ready."""
+
+
+class CallPeer(ABC):
+    """What all have in common: a call can be told to end, and by itself nothing can be asked."""
+
+    answers = False
+    stays = False
+    concludes = False
+    """Whether the call ends by itself, in good order, once it has been told to stop."""
+
+    def __init__(self, *, listens: bool) -> None:
+        self.listens = listens
+        self._stop = threading.Event()
+        self.pulse: Callable[[], None] = lambda: None
+        """Called from time to time while the call runs, for what it holds back."""
+
+    @property
+    def stopped(self) -> bool:
+        """See :class:`django_mcp.server.ports.Peer`."""
+        return self._stop.is_set()
+
+    def stop(self, note: Callable[[], object] = lambda: None) -> None:
+        """Tell the call to end. From any thread.
+
+        ``note`` is called before the call can notice, which may end it at once.
+        """
+        note()
+        self._stop.set()
+
+    @abstractmethod
+    def tell(self, method: str, params: dict[str, Any]) -> None:
+        """See :class:`django_mcp.server.ports.Peer`."""
+
+    def release(self) -> bool:
+        """See :class:`django_mcp.server.ports.Peer`."""
+        return False
+
+    def ask(self, method: str, params: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """Refuse: ``answers`` says so."""
+        raise NotImplementedError
+
+    async def aask(self, method: str, params: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """Refuse: ``answers`` says so."""
+        raise NotImplementedError
+
+    async def listen(self, opening: Notification, wanted: Mapping[Topic, Notification]) -> None:
+        """Refuse: ``stays`` says so."""
+        raise NotImplementedError
+
+    def check(self) -> None:
+        """Raise :class:`CallStopped` if the call is to end."""
+        if self.stopped:
+            raise CallStopped
+
+
+class Collected(CallPeer):
+    """Keeps what the call says until it ends."""
+
+    def __init__(self, *, listens: bool) -> None:
+        super().__init__(listens=listens)
+        self.said: list[bytes] = []
+
+    def tell(self, method: str, params: dict[str, Any]) -> None:
+        """See :class:`django_mcp.server.ports.Peer`."""
+        self.check()
+        if self.listens and _has_room(len(self.said)):
+            self.said.append(encode(notification(Notification(method, params))))
+
+
+class Direct(CallPeer):
+    """Sends what the call says on the connection that the request came on."""
+
+    def __init__(self, mailbox: Mailbox, *, listens: bool, spoke: Callable[[], None]) -> None:
+        super().__init__(listens=listens)
+        self._mailbox = mailbox
+        self._spoke = spoke
+
+    def tell(self, method: str, params: dict[str, Any]) -> None:
+        """See :class:`django_mcp.server.ports.Peer`."""
+        self.check()
+        if not self.listens or not _has_room(len(self._mailbox)):
+            return
+        body = encode(notification(Notification(method, params))).decode()
+        self._mailbox.put([Message(0, Kind.NOTIFICATION, body)])
+        self._spoke()
+
+
+class Durable(CallPeer):
+    """Keeps what the call says in rows, and asks questions that any worker may be answered at."""
+
+    def __init__(
+        self, post: Post, call: Call, session: SessionInfo, *, release: Callable[[], bool]
+    ) -> None:
+        super().__init__(listens=post.durable)
+        self.answers = post.durable
+        self._post = post
+        self._call = call
+        self._session = session
+        self._release = release
+        self._waiting: dict[Question, Future[dict[str, Any]]] = {}
+
+    def stop(self, note: Callable[[], object] = lambda: None) -> None:
+        """Tell the call to end, and its client that its questions are settled."""
+        if self.stopped:
+            return
+        waiting = list(self._waiting.items())
+        for question, _ in waiting:
+            self._withdraw(question, "The call has ended")
+        super().stop(note)
+        for _, each in waiting:
+            _settle(each, CallStopped())
+
+    def release(self) -> bool:
+        """See :class:`django_mcp.server.ports.Peer`."""
+        return self._release()
+
+    def tell(self, method: str, params: dict[str, Any]) -> None:
+        """See :class:`django_mcp.server.ports.Peer`."""
+        self.check()
+        if self.listens:
+            self._post.say(notification(Notification(method, params)))
+
+    def ask(self, method: str, params: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """See :class:`django_mcp.server.ports.Peer`."""
+        self.check()
+        question = Question(self._call, method, params, seconds)
+        with lanes.idle():
+            end = time.monotonic() + seconds
+            while not (self._session.initialized or self._is_ready(end)):
+                time.sleep(READY_PAUSE)
+            waiting = self._ask(question)
+            try:
+                return waiting.result(max(0, end - time.monotonic()))
+            except TimeoutError:
+                raise self._give_up(question) from None
+            finally:
+                self._forget(question)
+
+    async def aask(self, method: str, params: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """See :class:`django_mcp.server.ports.Peer`."""
+        self.check()
+        question = Question(self._call, method, params, seconds)
+        end = time.monotonic() + seconds
+        while not (self._session.initialized or await sync_to_async(self._is_ready)(end)):
+            await asyncio.sleep(READY_PAUSE)
+        drop_lane()
+        waiting = self._ask(question)
+        try:
+            async with asyncio.timeout(max(0, end - time.monotonic())):
+                return await asyncio.wrap_future(waiting)
+        except TimeoutError:
+            raise self._give_up(question) from None
+        finally:
+            self._forget(question)
+
+    def _is_ready(self, end: float) -> bool:
+        # 2025-11-25, basic/lifecycle, "Initialization": before notifications/initialized, which
+        # may come in at another worker, a server asks nothing.
+        self.check()
+        return time.monotonic() > end or is_ready(self._session)
+
+    def _ask(self, question: Question) -> Future[dict[str, Any]]:
+        waiting: Future[dict[str, Any]] = Future()
+        self._waiting[question] = waiting
+        ledger().requests.ask(question.id, lambda answer: _take(waiting, answer))
+        self._post.ask(question)
+        if self.stopped:
+            _settle(waiting, CallStopped())
+        return waiting
+
+    def _give_up(self, question: Question) -> AnswerTimedOut:
+        ledger().run(lambda: pending.time_out(question))
+        self._withdraw(question, "The answer took too long")
+        return AnswerTimedOut(f"No answer within {question.seconds:g} seconds")
+
+    def _withdraw(self, question: Question, reason: str) -> None:
+        # 2025-11-25, basic/utilities/cancellation: whoever has sent a request may take it back.
+        params = {"requestId": question.request_id, "reason": reason}
+        self._post.say(notification(Notification("notifications/cancelled", params)))
+
+    def _forget(self, question: Question) -> None:
+        self._waiting.pop(question, None)
+        ledger().requests.forget(question.id)
+
+
+def _has_room(held: int) -> bool:
+    if held == MAX_HELD:
+        logger.warning("A client does not read: notifications are dropped from here on")
+    return held < MAX_HELD
+
+
+def _take(waiting: Future[dict[str, Any]], answer: dict[str, Any] | None) -> None:
+    if answer is None:
+        _settle(waiting, CallStopped())
+    elif "error" in answer:
+        error = answer["error"]
+        code, text = error.get("code"), str(error.get("message", ""))
+        code = code if isinstance(code, int) else ErrorCode.INTERNAL_ERROR
+        _settle(waiting, MCPError(code, text, error.get("data")))
+    elif not waiting.done():
+        waiting.set_result(answer["result"])
+
+
+def _settle(waiting: Future[dict[str, Any]], error: BaseException) -> None:
+    if not waiting.done():
+        waiting.set_exception(error)

@@ -1,0 +1,90 @@
+"""Clients of the modern era that stay: a connection that is there for what changes later on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+
+from ..protocol.messages import Notification, encode, notification
+from ..server.changes import Topic
+from ..store.changes import Key, key_of
+from ..store.ledger import ledger
+from ..store.listeners import Listener
+from ..store.posts import Call, Kind, Message, Post
+from ..store.subscriptions import begin_listening, end_listening
+from . import lanes
+from .peers import Direct
+from .streams import HELD, Mailbox
+
+
+class Staying(Direct):
+    """Does what :class:`Direct` does, and may stay until the client goes or the server ends it."""
+
+    stays = True
+
+    def __init__(
+        self,
+        mailbox: Mailbox,
+        post: Post,
+        call: Call,
+        *,
+        listens: bool,
+        spoke: Callable[[], None],
+    ) -> None:
+        super().__init__(mailbox, listens=listens, spoke=spoke)
+        self._post = post
+        self._call = call
+        self._loop = asyncio.get_running_loop()
+        self._ended = asyncio.Event()
+
+    def stop(self, note: Callable[[], object] = lambda: None) -> None:
+        """Tell the call to end. From any thread."""
+        super().stop(note)
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._ended.set)
+
+    async def listen(self, opening: Notification, wanted: Mapping[Topic, Notification]) -> None:
+        """See :class:`django_mcp.server.ports.Peer`."""
+        self.concludes = True
+        listener: Listener | None = None
+        try:
+            async with lanes.gate_lanes().lease() as lane:
+                seen = await lanes.run_on(lane, self._register, list(wanted))
+            # Before anything else on this stream; what changes meanwhile is found by the number.
+            self._deliver([_body(opening)])
+            self._spoke()
+            listener = self._listener(wanted, seen)
+            ledger().changes.add(listener)
+            ledger().wake()
+            await self._ended.wait()
+        finally:
+            if listener is not None:
+                ledger().changes.remove(listener)
+            if self._post.is_open:
+                ledger().run(lambda: end_listening(self._call.id))
+
+    def _register(self, topics: Sequence[Topic]) -> int:
+        owned = {"owner": ledger().process_id, "channel": ledger().channel()}
+        resources = [topic for topic in topics if topic.uri]
+        with self._post.registering():
+            return begin_listening(self._call, self._post, resources, **owned)
+
+    def _listener(self, wanted: Mapping[Topic, Notification], seen: int) -> Listener:
+        bodies: dict[Key, list[str]] = defaultdict(list)
+        for topic, news in wanted.items():
+            bodies[key_of(topic)].append(_body(news))
+        return Listener(
+            server=self._post.server,
+            wanted=bodies,
+            seen=seen,
+            deliver=self._deliver,
+            ready=lambda: len(self._mailbox) < HELD,
+        )
+
+    def _deliver(self, bodies: Sequence[str]) -> None:
+        self._mailbox.put([Message(0, Kind.NOTIFICATION, body) for body in bodies])
+
+
+def _body(message: Notification) -> str:
+    return encode(notification(message)).decode()

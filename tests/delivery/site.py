@@ -1,0 +1,180 @@
+"""What the delivery tests call: tools that say, ask and wait exactly when a test wants it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import defaultdict
+
+from django_mcp import Context, MCPServer
+from django_mcp.server.ports import AnswerTimedOut
+
+server = MCPServer("delivery", version="1")
+
+BOUND = 20
+"""Seconds after which a tool that nobody lets go gives up."""
+
+SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}}
+
+
+class Gates:
+    """Where tools wait until a test lets them go on."""
+
+    def __init__(self) -> None:
+        self.entered: defaultdict[str, threading.Semaphore] = defaultdict(
+            lambda: threading.Semaphore(0)
+        )
+        self.opened: defaultdict[str, threading.Semaphore] = defaultdict(
+            lambda: threading.Semaphore(0)
+        )
+        self.left: list[str] = []
+
+    def wait(self, name: str) -> None:
+        """Wait in a tool, in its thread."""
+        self.entered[name].release()
+        assert self.opened[name].acquire(timeout=BOUND)
+
+    async def await_(self, name: str) -> None:
+        """Wait in a tool, on the loop."""
+        self.entered[name].release()
+        async with asyncio.timeout(BOUND):
+            while not self.opened[name].acquire(blocking=False):
+                await asyncio.sleep(0.01)
+
+    def open(self, name: str = "") -> None:
+        """Let one tool go on."""
+        self.opened[name].release()
+
+    async def reached(self, name: str = "") -> None:
+        """Wait, in a test, until a tool waits."""
+        assert await asyncio.to_thread(self.entered[name].acquire, timeout=BOUND)
+
+
+gates = Gates()
+
+
+def reset() -> None:
+    """Begin a test."""
+    global gates
+    gates = Gates()
+
+
+@server.tool
+def echo(value: str = "") -> str:
+    """Return at once, without a word."""
+    return value
+
+
+@server.tool
+def steps(ctx: Context, count: int = 3, gate: str | None = None, label: str = "") -> str:
+    """Log so many lines, waiting before each if asked to."""
+    for number in range(count):
+        if gate is not None:
+            gates.wait(gate)
+        ctx.log("info", f"{label}{number}")
+    return f"{label}done"
+
+
+@server.tool
+async def asteps(ctx: Context, count: int = 3, gate: str | None = None, label: str = "") -> str:
+    """Do the same in asynchronous code."""
+    for number in range(count):
+        if gate is not None:
+            await gates.await_(gate)
+        await ctx.alog("info", f"{label}{number}")
+    return f"{label}done"
+
+
+@server.tool
+def wait(gate: str = "", value: str = "waited") -> str:
+    """Wait without a word."""
+    gates.wait(gate)
+    return value
+
+
+@server.tool
+async def await_(gate: str = "", value: str = "waited") -> str:
+    """Wait without a word, on the loop."""
+    try:
+        await gates.await_(gate)
+    finally:
+        gates.left.append(gate)
+    return value
+
+
+@server.tool
+def speak_and_wait(ctx: Context, gate: str = "") -> str:
+    """Say something, wait, and say something else."""
+    ctx.log("info", "before")
+    gates.wait(gate)
+    try:
+        ctx.log("info", "after")
+    finally:
+        gates.left.append(gate)
+    return "done"
+
+
+@server.tool
+def count_to(ctx: Context, total: int = 1000) -> int:
+    """Report progress in a tight loop."""
+    for number in range(1, total + 1):
+        ctx.progress(number, total)
+    return total
+
+
+@server.tool
+def pause_after_two(ctx: Context) -> None:
+    """Report progress twice at once, and then work in silence."""
+    ctx.progress(1, 3)
+    ctx.progress(2, 3)
+    gates.wait("silence")
+
+
+@server.tool
+def back_and_forth(ctx: Context) -> None:
+    """Report progress that does not always grow."""
+    for number in (1, 3, 2, 3, 5, 4):
+        ctx.progress(number)
+        gates.wait("progress")
+
+
+@server.tool
+def question(ctx: Context, text: str = "?", seconds: float = BOUND) -> str:
+    """Ask, in a thread that waits."""
+    try:
+        return str(_name(ctx._exchange.peer.ask("elicitation/create", _ask(text), seconds)))
+    except AnswerTimedOut:
+        return "no answer"
+
+
+@server.tool
+async def aquestion(ctx: Context, text: str = "?", seconds: float = BOUND) -> str:
+    """Ask, on the loop."""
+    try:
+        return str(_name(await ctx._exchange.peer.aask("elicitation/create", _ask(text), seconds)))
+    except AnswerTimedOut:
+        return "no answer"
+
+
+@server.tool
+def released(ctx: Context, gate: str = "") -> bool:
+    """Let the client come back for the result."""
+    possible = ctx.release_stream()
+    gates.wait(gate)
+    return possible
+
+
+@server.tool
+def crash(ctx: Context) -> None:
+    """Speak, and then fail."""
+    ctx.log("info", "before")
+    raise RuntimeError("planted")
+
+
+def _ask(text: str) -> dict[str, object]:
+    return {"message": text, "requestedSchema": SCHEMA}
+
+
+def _name(result: dict[str, object]) -> object:
+    content = result.get("content")
+    return content["name"] if isinstance(content, dict) else result["action"]

@@ -1,0 +1,203 @@
+"""Calls that are told to end: by their client, by a time-out, by a connection that goes."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from django_mcp.models import PendingRequest
+from django_mcp.server.ports import SessionInfo
+from django_mcp.store.inbox import Inbox
+from django_mcp.store.ledger import ledger
+from tests.asgi import modern
+
+from . import site
+from .streaming import Client
+from .waiting import in_thread, until
+
+WAITING = ["speak_and_wait", "wait", "await_"]
+
+
+def cancel(request_id, reason="enough"):
+    params = {"requestId": request_id, "reason": reason}
+    return {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+
+
+@pytest.mark.parametrize("request_id", [1, "1", 0, ""], ids=repr)
+@pytest.mark.parametrize("tool", WAITING)
+def test_a_cancelled_call_ends_with_an_error_of_its_id(application, on_loop, tool, request_id):
+    """F13; RULINGS 19."""
+
+    async def main():
+        client = await Client(application).open()
+
+        async def call():
+            async with client.call(tool, id=request_id) as connection:
+                if connection.is_stream:
+                    return (await connection.messages())[-1]
+                return await connection.json()
+
+        calling = asyncio.create_task(call())
+        await site.gates.reached()
+        assert await client.send(cancel(request_id)) == 202
+        answer = await asyncio.wait_for(calling, 20)
+        site.gates.open()
+        return answer
+
+    answer = on_loop(main())
+    assert (answer["id"], type(answer["id"])) == (request_id, type(request_id))
+    assert answer["error"]["code"] == -32800
+
+
+def test_cancelled_code_stops_at_its_next_word(application, on_loop):
+    async def main():
+        client = await Client(application).open()
+        async with client.call("speak_and_wait", id=1) as connection:
+            await connection.message()
+            await client.send(cancel(1))
+            (last,) = await connection.messages()
+        site.gates.open()
+        await until(lambda: site.gates.left, [""])
+        return last
+
+    assert on_loop(main())["error"]["code"] == -32800
+
+
+def test_cancelled_asynchronous_code_is_cancelled(application, on_loop):
+    async def main():
+        client = await Client(application).open()
+        calling = asyncio.create_task(_json(client.call("await_", id=1)))
+        await site.gates.reached()
+        await client.send(cancel(1))
+        assert (await calling)["error"]["code"] == -32800
+        await until(lambda: site.gates.left, [""])
+
+    on_loop(main())
+
+
+@pytest.mark.parametrize("request_id", [99, "1", True, None, {}, 1.5], ids=repr)
+def test_what_names_no_call_is_ignored(application, on_loop, request_id):
+    async def main():
+        client = await Client(application).open()
+        async with client.call("speak_and_wait", id=1) as connection:
+            await connection.message()
+            assert await client.send(cancel(request_id)) == 202
+            assert await connection.is_silent()
+            site.gates.open()
+            return await connection.messages()
+
+    assert on_loop(main())[-1]["result"]
+
+
+def test_the_newest_call_with_the_id_is_cancelled(application, on_loop):
+    async def main():
+        client = await Client(application).open()
+        async with client.call("speak_and_wait", id=1, gate="old") as old:
+            await old.message()
+            async with client.call("speak_and_wait", id=1, gate="new") as new:
+                await new.message()
+                await client.send(cancel(1))
+                (cancelled,) = await new.messages()
+            site.gates.open("old")
+            site.gates.open("new")
+            return cancelled, (await old.messages())[-1]
+
+    cancelled, unharmed = on_loop(main())
+    assert cancelled["error"]["code"] == -32800
+    assert unharmed["result"]
+
+
+def test_another_session_cancels_nothing(application, on_loop):
+    async def main():
+        one, other = await Client(application).open(), await Client(application).open()
+        async with one.call("speak_and_wait", id=1) as connection:
+            await connection.message()
+            await other.send(cancel(1))
+            assert await connection.is_silent()
+            site.gates.open()
+            return (await connection.messages())[-1]
+
+    assert on_loop(main())["result"]
+
+
+@pytest.mark.parametrize("tool", ["question", "aquestion"])
+def test_a_call_that_waits_for_an_answer_is_cancelled_with_its_question(application, on_loop, tool):
+    async def main():
+        client = await Client(application).open(elicitation={})
+        async with client.call(tool, id=1) as connection:
+            question = await connection.message()
+            await client.send(cancel(1))
+            *taken_back, last = await connection.messages()
+            assert [each["params"]["requestId"] for each in taken_back] == [question["id"]]
+        running = PendingRequest.objects.filter(state="running")
+        await until(running.count, 0)
+        return last
+
+    assert on_loop(main())["error"]["code"] == -32800
+
+
+def test_a_cancellation_that_overtakes_the_call_is_not_lost(application, on_loop):
+    """It leaves word, and the call finds it when it becomes a row."""
+
+    async def main():
+        client = await Client(application).open()
+        calling = asyncio.create_task(_last(client.call("steps", id=1, gate="each", count=2)))
+        await site.gates.reached("each")
+        session = next(iter(ledger().requests._calls.values())).post.session_id
+        known: SessionInfo = type("Known", (), {"id": session})()
+        # As another worker does it, which does not know the call.
+        leave_word = Inbox("delivery")._cancel
+        assert await in_thread(leave_word, known, "1", "", True) is None
+        site.gates.open("each")
+        answer = await calling
+        site.gates.open("each")
+        return answer
+
+    assert on_loop(main())["error"]["code"] == -32800
+
+
+@pytest.mark.parametrize("tool", ["speak_and_wait", "wait", "await_"])
+def test_in_the_modern_era_a_connection_that_goes_is_the_cancellation(application, on_loop, tool):
+    """F11."""
+
+    async def main():
+        message, headers = modern("tools/call", name=tool, arguments={"gate": "modern"})
+        message["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "info"
+        client = Client(application)
+        if tool == "speak_and_wait":
+            async with client.request("POST", message, **_named(headers)) as connection:
+                await connection.message()
+        else:
+            going = asyncio.create_task(_enter(client.request("POST", message, **_named(headers))))
+            await site.gates.reached("modern")
+            going.cancel()
+            await asyncio.wait([going])
+        if tool != "await_":
+            site.gates.open("modern")
+        if tool != "wait":
+            await until(lambda: site.gates.left, ["modern"])
+
+    on_loop(main())
+    assert not PendingRequest.objects.exists()
+
+
+def _named(headers):
+    return {name.replace("-", "_"): value for name, value in headers.items()}
+
+
+async def _enter(context):
+    async with context:
+        pass
+
+
+async def _json(context):
+    async with context as connection:
+        return await connection.json()
+
+
+async def _last(context):
+    async with context as connection:
+        return (
+            (await connection.messages())[-1] if connection.is_stream else (await connection.json())
+        )

@@ -1,0 +1,197 @@
+"""Answering a POST: in one piece, or on a stream from the first word on."""
+
+from __future__ import annotations
+
+import pytest
+
+from django_mcp.models import OutgoingMessage, PendingRequest, Stream
+
+from . import site
+from .streaming import Client
+from .waiting import in_thread
+
+
+def test_a_call_that_says_nothing_is_answered_in_one_piece_and_leaves_no_row(application, on_loop):
+    async def main():
+        client = await Client(application).open()
+        async with client.call("echo", value="x") as connection:
+            assert not connection.is_stream
+            assert (await connection.json())["result"]["content"][0]["text"] == "x"
+
+    on_loop(main())
+    assert not PendingRequest.objects.exists()
+    assert not Stream.objects.exists()
+
+
+@pytest.mark.parametrize("tool", ["steps", "asteps"])
+@pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18", "2025-11-25"])
+def test_a_call_that_speaks_streams_its_words_in_order_and_its_response_last(
+    application, on_loop, tool, revision
+):
+    async def main():
+        client = await Client(application).open(revision)
+        async with client.call(tool, id="me", count=5) as connection:
+            assert connection.is_stream
+            return await connection.messages()
+
+    *words, last = on_loop(main())
+    assert [word["params"]["data"] for word in words] == ["0", "1", "2", "3", "4"]
+    assert last["id"] == "me"
+    assert last["result"]["content"][0]["text"] == "done"
+    request = PendingRequest.objects.get()
+    assert (request.state, request.request_id) == ("answered", '"me"')
+    assert Stream.objects.get().closed
+    seqs = list(OutgoingMessage.objects.order_by("seq").values_list("seq", flat=True))
+    assert seqs == [1, 2, 3, 4, 5, 6]
+    assert Stream.objects.get().next_seq == 7
+
+
+def test_each_word_arrives_while_the_call_still_runs(application, on_loop):
+    async def main():
+        client = await Client(application).open()
+        site.gates.open("each")
+        async with client.call("steps", gate="each", count=2) as connection:
+            assert (await connection.message())["params"]["data"] == "0"
+            assert await in_thread(PendingRequest.objects.filter(state="running").count) == 1
+            site.gates.open("each")
+            assert (await connection.message())["params"]["data"] == "1"
+            assert "result" in await connection.message()
+            assert await connection.event() is None
+
+    on_loop(main())
+
+
+def test_only_the_newest_revision_primes_its_client(application, on_loop):
+    async def first(revision):
+        client = await Client(application).open(revision)
+        async with client.call("steps") as connection:
+            return await connection.event()
+
+    async def main():
+        return [await first(each) for each in ("2025-03-26", "2025-06-18", "2025-11-25")]
+
+    *older, newest = on_loop(main())
+    assert all(event.data and event.id for event in older)
+    assert newest.id
+    assert newest.data == ""
+
+
+def test_a_call_that_lasts_streams_without_a_word(application, on_loop, settings):
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "STREAM_AFTER_SECONDS": 0.05}
+
+    async def main():
+        client = await Client(application).open()
+        async with client.call("wait") as connection:
+            assert connection.is_stream
+            assert (await connection.event()).data == ""
+            site.gates.open()
+            assert (await connection.message())["result"]
+
+    on_loop(main())
+
+
+def test_an_error_after_the_first_word_is_an_event_with_its_id(application, on_loop):
+    async def main():
+        client = await Client(application).open()
+        async with client.call("crash", id=0) as connection:
+            assert connection.status == 200
+            return await connection.messages()
+
+    *_, last = on_loop(main())
+    assert last["id"] == 0
+    assert last["error"]["code"] == -32603
+    assert PendingRequest.objects.get().state == "failed"
+
+
+@pytest.mark.parametrize("accept", ["application/json", "application/json;q=1, text/*;q=0"])
+def test_a_client_that_takes_no_stream_gets_the_response_alone(application, on_loop, accept):
+    async def main():
+        client = await Client(application, Accept=accept).open()
+        async with client.call("steps") as connection:
+            assert not connection.is_stream
+            return await connection.json()
+
+    assert on_loop(main())["result"]["content"][0]["text"] == "done"
+
+
+def test_a_batch_that_speaks_is_one_stream_with_a_response_for_each(application, on_loop):
+    def call(number):
+        params = {"name": "steps", "arguments": {"label": f"{number}-", "count": 1}}
+        return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+
+    async def main():
+        client = await Client(application).open("2025-03-26")
+        unknown = {"jsonrpc": "2.0", "id": "no", "method": "no/such"}
+        ping = {"jsonrpc": "2.0", "id": "p", "method": "ping"}
+        batch = [call(1), unknown, ping, call(2)]
+        async with client.request("POST", batch) as connection:
+            return await connection.messages()
+
+    messages = on_loop(main())
+    assert [each["id"] for each in messages if "id" in each] == [1, "no", "p", 2]
+    said = [each["params"]["data"] for each in messages if "method" in each]
+    assert said == ["1-0", "2-0"]
+    assert messages[-1]["id"] == 2
+
+
+def test_a_tight_loop_of_progress_costs_little_and_its_last_value_arrives(application, on_loop):
+    async def main():
+        client = await Client(application).open()
+        async with client.call("count_to", token="t", total=5000) as connection:
+            return await connection.messages()
+
+    *words, last = on_loop(main())
+    values = [word["params"]["progress"] for word in words]
+    assert values == sorted(set(values))
+    assert values[-1] == 5000
+    assert len(values) < 500
+    assert last["result"]
+
+
+def test_progress_that_was_held_back_arrives_while_the_call_works_in_silence(application, on_loop):
+    async def main():
+        client = await Client(application).open()
+        async with client.call("pause_after_two", token="t") as connection:
+            told = [await connection.message(), await connection.message()]
+            site.gates.open("silence")
+            await connection.messages()
+        return [each["params"]["progress"] for each in told]
+
+    assert on_loop(main()) == [1, 2]
+
+
+def test_progress_only_grows(application, on_loop):
+    async def main():
+        client = await Client(application).open()
+        for _ in range(6):
+            site.gates.open("progress")
+        async with client.call("back_and_forth", token=0) as connection:
+            return await connection.messages()
+
+    values = [each["params"]["progress"] for each in on_loop(main())[:-1]]
+    assert values == sorted(set(values))
+    assert values[-1] == 5
+
+
+def test_without_a_token_there_is_no_progress(application, on_loop):
+    async def main():
+        client = await Client(application).open()
+        async with client.call("count_to") as connection:
+            assert not connection.is_stream
+            assert (await connection.json())["result"]
+
+    on_loop(main())
+
+
+@pytest.mark.parametrize(
+    ("level", "heard"), [("debug", 3), ("info", 3), ("warning", 0), ("emergency", 0)]
+)
+def test_the_session_says_how_severe_a_message_must_be(application, on_loop, level, heard):
+    async def main():
+        client = await Client(application).open()
+        async with client.post("logging/setLevel", level=level):
+            pass
+        async with client.call("steps") as connection:
+            return await connection.messages() if connection.is_stream else [None]
+
+    assert len(on_loop(main())) == heard + 1

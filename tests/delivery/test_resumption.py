@@ -1,0 +1,316 @@
+"""GET: the session's own stream, and streams that broke off."""
+
+from __future__ import annotations
+
+import pytest
+
+from django_mcp.models import OutgoingMessage, PendingRequest, Session, Stream
+from django_mcp.store import outbox
+
+from . import site
+from .streaming import Client
+from .waiting import in_thread, until
+
+NOTE = '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"%s"}}'
+
+
+def put(*texts: str) -> None:
+    """Queue messages on the session's own stream."""
+    outbox.put(Stream.objects.get(own=True).pk, [NOTE % text for text in texts])
+
+
+def text_of(message):
+    return message["params"]["data"]
+
+
+@pytest.mark.parametrize("tool", ["steps", "asteps"])
+def test_a_broken_stream_goes_on_where_it_broke(application, on_loop, tool):
+    """F10: a connection that goes is no cancellation."""
+
+    async def main():
+        client = await Client(application).open()
+        site.gates.open("each")
+        async with client.call(tool, gate="each", count=4, id=7) as broken:
+            assert text_of(await broken.message()) == "0"
+        for _ in range(3):
+            site.gates.open("each")
+        async with client.listen(broken.last_id) as resumed:
+            assert (await resumed.event()).data == ""
+            return await resumed.messages()
+
+    *words, last = on_loop(main())
+    assert [text_of(word) for word in words] == ["1", "2", "3"]
+    assert last["id"] == 7
+    assert last["result"]["content"][0]["text"] == "done"
+
+
+def test_what_is_finished_is_replayed_and_then_the_stream_ends(application, on_loop):
+    async def main():
+        client = await Client(application).open()
+        async with client.call("steps", count=3) as broken:
+            first = (await broken.event()).id
+        await until(lambda: Stream.objects.exclude(closed=None).count(), 1)
+        async with client.listen(first) as resumed:
+            whole = await resumed.messages()
+        async with client.listen(resumed.last_id) as again:
+            assert again.status == 400
+            assert (await again.json())["id"] is None
+        return whole
+
+    whole = on_loop(main())
+    assert [text_of(each) for each in whole[:-1]] == ["0", "1", "2"]
+    assert "result" in whole[-1]
+
+
+def test_a_connection_that_was_cut_before_any_message_can_come_back(application, on_loop):
+    async def main():
+        client = await Client(application).open()
+        async with client.call("speak_and_wait") as broken:
+            primed = await broken.event()
+        site.gates.open()
+        async with client.listen(primed.id) as resumed:
+            return await resumed.messages()
+
+    assert [text_of(each) for each in on_loop(main())[:-1]] == ["before", "after"]
+
+
+def test_ids_of_events_are_never_used_twice_in_a_session(application, on_loop):
+    async def main():
+        client = await Client(application).open()
+        ids = []
+        async with client.call("steps") as first:
+            while (event := await first.event()) is not None:
+                ids.append(event.id)
+        async with client.call("steps") as second:
+            ids.append((await second.event()).id)
+        await until(lambda: Stream.objects.exclude(closed=None).count(), 2)
+        async with client.listen(second.last_id) as resumed:
+            ids.append((await resumed.event()).id)
+        async with client.listen(second.last_id) as resumed:
+            ids.append((await resumed.event()).id)
+        async with client.listen() as own:
+            ids.append((await own.event()).id)
+        return ids
+
+    ids = on_loop(main())
+    assert all(ids)
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("place", ["", "nonsense", "AAAAAAAAAAAAAAAAAAAAAA.1", "x.y.z", "ü"])
+def test_an_unknown_place_is_refused_with_a_cure(application, on_loop, place):
+    async def main():
+        client = await Client(application).open()
+        async with client.listen(place) as refused:
+            return refused.status, await refused.json()
+
+    status, answer = on_loop(main())
+    assert status == 400
+    assert answer["id"] is None
+    assert "GET without it" in answer["error"]["message"]
+
+
+def test_another_sessions_place_is_as_good_as_unknown(application, on_loop):
+    """F23."""
+
+    async def main():
+        one, other = await Client(application).open(), await Client(application).open()
+        async with one.call("steps") as connection:
+            place = (await connection.event()).id
+        async with other.listen(place) as refused:
+            return refused.status
+
+    assert on_loop(main()) == 400
+
+
+def test_a_place_whose_events_are_gone_ends_with_an_error_of_its_own_id(application, on_loop):
+    async def main():
+        client = await Client(application).open()
+        async with client.call("steps", id="mine") as connection:
+            place = (await connection.event()).id
+            await connection.messages()
+        await in_thread(OutgoingMessage.objects.all().delete)
+        await in_thread(lambda: Stream.objects.update(trimmed=4))
+        async with client.listen(place) as resumed:
+            return await resumed.messages()
+
+    (only,) = on_loop(main())
+    assert only["id"] == "mine"
+    assert only["error"]["code"] == -32603
+
+
+def test_what_was_queued_without_a_connection_is_delivered_on_the_next(application, on_loop):
+    async def main():
+        client = await Client(application).open()
+        async with client.listen() as connection:
+            await connection.event()
+        await in_thread(put, "one", "two")
+        async with client.listen() as connection:
+            await connection.event()
+            assert text_of(await connection.message()) == "one"
+            assert text_of(await connection.message()) == "two"
+            await in_thread(put, "three")
+            assert text_of(await connection.message()) == "three"
+
+    on_loop(main())
+
+
+def test_what_was_delivered_is_not_delivered_again_unless_it_is_asked_for(application, on_loop):
+    """P5, F39."""
+
+    async def main():
+        client = await Client(application).open()
+        async with client.listen() as connection:
+            place = (await connection.event()).id
+            await in_thread(put, "one")
+            assert text_of(await connection.message()) == "one"
+        async with client.listen() as connection:
+            await connection.event()
+            assert await connection.is_silent()
+        async with client.listen(place) as connection:
+            await connection.event()
+            assert text_of(await connection.message()) == "one"
+
+    on_loop(main())
+
+
+def test_of_two_connections_the_newest_delivers_and_when_it_goes_the_other_does(
+    application, on_loop
+):
+    """F21: no 409, no eviction, each message once."""
+
+    async def main():
+        client = await Client(application).open()
+        async with client.listen() as old:
+            await old.event()
+            async with client.listen() as new:
+                await new.event()
+                await in_thread(put, "one", "two")
+                assert text_of(await new.message()) == "one"
+                assert text_of(await new.message()) == "two"
+                assert await old.is_silent()
+            await until(lambda: Stream.objects.filter(own=True, epoch__gte=3).count(), 1)
+            await in_thread(put, "three")
+            assert text_of(await old.message()) == "three"
+
+    on_loop(main())
+
+
+def test_a_resumed_post_takes_over_from_the_connection_that_is_still_open(application, on_loop):
+    """F22."""
+
+    async def main():
+        client = await Client(application).open()
+        async with client.call("speak_and_wait") as old:
+            await old.message()
+            async with client.listen(old.last_id) as new:
+                await new.event()
+                assert await old.event() is None
+                site.gates.open()
+                return await new.messages()
+
+    first, last = on_loop(main())
+    assert text_of(first) == "after"
+    assert last["result"]
+
+
+def test_a_response_never_travels_on_the_sessions_own_stream(application, on_loop):
+    async def main():
+        client = await Client(application).open()
+        async with client.listen() as own:
+            await own.event()
+            async with client.call("steps") as connection:
+                await connection.messages()
+            assert await own.is_silent()
+
+    on_loop(main())
+
+
+@pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18"])
+def test_older_revisions_resume_too(application, on_loop, revision):
+    async def main():
+        client = await Client(application).open(revision)
+        async with client.call("speak_and_wait") as broken:
+            await broken.message()
+        site.gates.open()
+        async with client.listen(broken.last_id) as resumed:
+            return await resumed.messages()
+
+    assert len(on_loop(main())) == 2
+
+
+def test_a_tool_may_let_its_client_come_back_for_the_result(application, on_loop):
+    async def main():
+        client = await Client(application).open()
+        async with client.call("released", id=3) as connection:
+            assert (await connection.event()).data == ""
+            assert await connection.event() is None
+        site.gates.open()
+        async with client.listen(connection.last_id) as resumed:
+            return await resumed.messages()
+
+    (only,) = on_loop(main())
+    assert only["id"] == 3
+    assert only["result"]["structuredContent"] == {"result": True}
+
+
+@pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18"])
+def test_where_the_revision_does_not_allow_it_the_stream_is_not_released(
+    application, on_loop, revision
+):
+    async def main():
+        client = await Client(application).open(revision)
+        site.gates.open()
+        return await client.result("released")
+
+    assert on_loop(main())["content"][0]["text"] == "false"
+
+
+def test_an_old_connection_ends_so_that_it_can_be_taken_up_again(application, on_loop, settings):
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "STREAM_MAX_AGE_SECONDS": 1}
+
+    async def main():
+        client = await Client(application).open()
+        async with client.call("speak_and_wait") as aged:
+            await aged.message()
+            assert await aged.event() is None
+            assert aged.text.endswith("retry: 1000\n\n")
+        site.gates.open()
+        async with client.listen(aged.last_id) as resumed:
+            return await resumed.messages()
+
+    assert len(on_loop(main())) == 2
+
+
+def test_when_the_session_ends_its_own_stream_ends(application, on_loop):
+    async def main():
+        client = await Client(application).open()
+        async with client.listen() as own:
+            await own.event()
+            async with client.request("DELETE") as deleted:
+                assert deleted.status == 204
+            assert await own.event() is None
+
+    on_loop(main())
+    assert Session.objects.get().state == "ended"
+
+
+def test_a_session_that_ends_tells_the_calls_in_flight(application, on_loop):
+    """P11, R1: with their id, and nothing of it comes back."""
+
+    async def main():
+        client = await Client(application).open()
+        async with client.call("speak_and_wait", id="orphan") as connection:
+            await connection.message()
+            async with client.request("DELETE"):
+                pass
+            messages = await connection.messages()
+        site.gates.open()
+        async with client.post("ping") as after:
+            return messages, after.status
+
+    (only,), status = on_loop(main())
+    assert only["id"] == "orphan"
+    assert only["error"]["code"] == -32001
+    assert status == 404
+    assert PendingRequest.objects.get().state == "failed"

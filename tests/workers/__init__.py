@@ -1,0 +1,1 @@
+"""Several server processes on one database, with nothing that keeps a session at one of them."""

@@ -1,0 +1,233 @@
+"""Concurrent requests of one session at several workers (php-sdk, issue 275)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+
+import pytest
+
+from .client import Client
+from .conftest import BOUND, Workers
+
+PARALLEL = 8
+TOOLS = ["work", "awork", "speak", "aspeak"]
+
+
+async def ask_in_parallel(client: Client, ids: list[object]) -> list[str]:
+    """Make calls at once; return what is wrong with their answers."""
+
+    async def one(request_id: object) -> str | None:
+        value = f"{json.dumps(request_id)}-{random.random()}"
+        tool = random.choice(TOOLS)
+        async with client.call(tool, id=request_id, value=value, seconds=0.02) as answer:
+            *said, last = await answer.all() or [None]
+        if answer.status != 200 or not isinstance(last, dict):
+            return f"{value}: {answer.status} {last}"
+        if any(not each["params"]["data"].startswith(f"{value}/") for each in said):
+            return f"{value}: another call's words, {said}"
+        text = last.get("result", {}).get("content", [{}])[0].get("text")
+        if text != value or last["id"] != request_id or type(last["id"]) is not type(request_id):
+            return f"{value}: {last}"
+        return None
+
+    return [each for each in await asyncio.gather(*map(one, ids)) if each is not None]
+
+
+def count_wrong(
+    workers: Workers, *, sessions: int, rounds: int, seconds: float = BOUND
+) -> tuple[int, list[str]]:
+    """Return how many calls were made and what was wrong with any."""
+
+    async def session(http: object) -> list[str]:
+        client = await (await Client(workers.urls, http).open()).ready()
+        wrong = []
+        for _ in range(rounds):
+            wrong += await ask_in_parallel(client, list(range(1, PARALLEL + 1)))
+        return wrong
+
+    async def main(http: object) -> list[str]:
+        async with asyncio.timeout(seconds):
+            found = await asyncio.gather(*(session(http) for _ in range(sessions)))
+        return [each for wrong in found for each in wrong]
+
+    return sessions * rounds * PARALLEL, workers.run(main)
+
+
+def test_each_call_gets_its_own_answer(workers):
+    """P1, P9."""
+    number, wrong = count_wrong(workers, sessions=16, rounds=80 if workers.is_thorough else 4)
+    print(f"{len(wrong)} of {number} answers lost, doubled or misrouted")
+    assert wrong == []
+
+
+def test_a_burst_right_after_initialize_is_served(workers):
+    """P3: nothing is refused because the other worker has not heard yet."""
+
+    async def main(http):
+        for _ in range(20):
+            client = await Client(workers.urls, http).open()
+            initialized = client.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+            requests = [
+                _answer(client.post("logging/setLevel", level="debug")),
+                _answer(client.post("tools/list")),
+                _answer(client.call("work", value="x")),
+                _answer(client.post("ping")),
+            ]
+            status, *answers = await asyncio.gather(initialized, *requests)
+            assert status == 202
+            assert all("result" in answer for answer in answers), answers
+
+    workers.run(main)
+
+
+def test_one_id_for_all_requests_is_served_too(workers):
+    """P14."""
+
+    async def main(http):
+        client = await (await Client(workers.urls, http).open()).ready()
+        for _ in range(20):
+            assert await ask_in_parallel(client, [1] * 12) == []
+
+    workers.run(main)
+
+
+@pytest.mark.parametrize("tool", ["ask", "aask"])
+def test_an_answer_may_arrive_at_another_worker(workers, tool):
+    """P7, P8, P10, F15: eight calls ask at once, and are answered in another order elsewhere."""
+
+    async def main(http):
+        client = await (await Client(workers.urls, http).open(elicitation={})).ready()
+        asked: dict[str, object] = {}
+        everybody = asyncio.Event()
+
+        async def one(name: str) -> str:
+            async with client.call(tool, id=name, value=name) as answer:
+                async for message in answer.messages():
+                    if "method" in message:
+                        asked[name] = message["id"]
+                        if len(asked) == 8:
+                            everybody.set()
+                    else:
+                        assert message["id"] == name
+                        return message["result"]["content"][0]["text"]
+            raise AssertionError("no answer")
+
+        calls = [asyncio.create_task(one(str(number))) for number in range(8)]
+        await everybody.wait()
+        for name, question in sorted(asked.items(), reverse=True):
+            content = {"action": "accept", "content": {"name": f"for {name}"}}
+            assert await client.send({"jsonrpc": "2.0", "id": question, "result": content}) == 202
+        return [await each for each in calls]
+
+    assert workers.run(main) == [f"{number}: for {number}" for number in range(8)]
+
+
+@pytest.mark.parametrize("tool", ["speak", "aspeak"])
+def test_a_broken_stream_goes_on_at_another_worker(workers, tool):
+    """F22: while the call runs, again and again, from worker to worker."""
+
+    async def main(http):
+        client = await (await Client(workers.urls, http).open()).ready()
+
+        async def one(name: str) -> None:
+            heard: list[object] = []
+            connect = client.call(tool, id=name, value=name, words=12, seconds=0.2)
+            while True:
+                async with connect as answer:
+                    assert answer.status == 200, await answer.all()
+                    async for message in answer.messages():
+                        heard.append(message)
+                        if random.random() < 0.3:
+                            break
+                if heard and "result" in heard[-1]:
+                    break
+                connect = client.listen(answer.last_id)
+            *words, last = heard
+            assert [w["params"]["data"] for w in words] == [f"{name}/{n}" for n in range(12)]
+            assert last["id"] == name
+
+        await asyncio.gather(*(one(f"{tool}-{number}") for number in range(20)))
+
+    workers.run(main)
+
+
+def test_a_cancellation_reaches_the_call_at_another_worker(workers):
+    """F13."""
+
+    async def main(http):
+        client = await (await Client(workers.urls, http).open()).ready()
+
+        async def one(tool: str, name: str) -> object:
+            async with client.call(tool, id=name, value=name, seconds=30) as answer:
+                return (await answer.all())[-1]
+
+        calls = [
+            asyncio.create_task(one(tool, f"{tool}-{number}"))
+            for tool in ("awork", "aspeak")
+            for number in range(4)
+        ]
+        await asyncio.sleep(0.3)
+        for tool in ("awork", "aspeak"):
+            for number in range(4):
+                params = {"requestId": f"{tool}-{number}"}
+                message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+                assert await client.send(message) == 202
+        return [await each for each in calls]
+
+    answers = workers.run(main)
+    assert [each["error"]["code"] for each in answers] == [-32800] * 8
+
+
+def test_a_session_that_ends_elsewhere_ends_its_calls_and_stays_ended(workers):
+    """P11, F18."""
+
+    async def main(http):
+        client = await (await Client(workers.urls, http).open()).ready()
+
+        async def one(name: str) -> object:
+            async with client.call("aspeak", id=name, value=name, seconds=30) as answer:
+                return (await answer.all())[-1]
+
+        calls = [asyncio.create_task(one(str(number))) for number in range(6)]
+        await asyncio.sleep(0.5)
+        async with client.request("DELETE") as ended:
+            assert ended.status == 204
+        async with asyncio.timeout(5):
+            answers = [await each for each in calls]
+        for _ in range(4):
+            async with client.post("ping", id="after") as gone:
+                assert gone.status == 404
+                assert (await gone.all())[0]["id"] == "after"
+        return answers
+
+    answers = workers.run(main)
+    assert [(each["id"], each["error"]["code"]) for each in answers] == [
+        (str(number), -32001) for number in range(6)
+    ]
+
+
+def test_a_long_call_holds_up_nobody(workers):
+    """P15."""
+
+    async def main(http):
+        client = await (await Client(workers.urls, http).open()).ready()
+        long = asyncio.create_task(_answer(client.call("speak", value="long", seconds=3)))
+        await asyncio.sleep(0.2)
+        loop = asyncio.get_running_loop()
+        waits = []
+        for number in range(20):
+            started = loop.time()
+            assert await _answer(client.call("work", value=str(number)))
+            waits.append(loop.time() - started)
+        assert not long.done()
+        await long
+        return sorted(waits)[10]
+
+    assert workers.run(main) < 0.5
+
+
+async def _answer(context):
+    async with context as answer:
+        return (await answer.all())[-1]
