@@ -25,7 +25,7 @@ demo: $(VENV)/demo.stamp
 	PORT=$(PORT) $(BIN)/python manage.py demo
 
 test: $(VENV)/test.stamp
-	$(BIN)/python -m pytest -m "not node and not browser" tests
+	$(BIN)/python -m pytest -m "not node and not browser and not workers" tests
 	$(BIN)/python -m pytest --ds=example_project.settings tests/example
 
 test-all:
