@@ -211,14 +211,7 @@ def _checked(permission: Any, signature: Signature) -> Permission | None:
 
 
 def _check_timeout(timeout: float | None, signature: Signature) -> None:
-    if timeout is None:
-        return
-    if not signature.is_async:
-        raise RegistrationError(
-            f"{signature.label}: timeout= needs an `async def` function, since a thread that runs "
-            "cannot be stopped. Bound the work inside the function instead."
-        )
-    if timeout <= 0:
+    if timeout is not None and timeout <= 0:
         raise RegistrationError(f"{signature.label}: timeout= is in seconds, and more than none.")
 
 

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from .ports import Peer
 
 
 class CallTimedOut(Exception):
@@ -60,15 +63,19 @@ class Call:
     finish: Callable[[Any], Outcome]
     rescue: Callable[[Exception], Outcome]
     scope: Callable[[], AbstractContextManager[None]]
+    peer: Peer
+    """The client for which it is made, which knows whether anybody still waits."""
     timeout: float | None = None
     """Seconds that the function may take."""
-    abandon: Callable[[], None] = field(default=lambda: None)
-    """Tells the function that nobody waits for it any more."""
 
     def run(self) -> Outcome:
         """Make a synchronous call, in its scope."""
         with self.scope():
-            return self.finish(self.function(**self.arguments))
+            value = self.function(**self.arguments)
+            if self.peer.stopped:
+                # Nobody gets the result, so what a transaction covers must not stay either.
+                raise CallStopped
+            return self.finish(value)
 
     async def arun(self) -> Outcome:
         """Make an asynchronous call."""

@@ -104,6 +104,9 @@ class Peer(Protocol):
     def stopped(self) -> bool:
         """Whether the call is to end: nobody waits for its result any more."""
 
+    def stop(self) -> None:
+        """Tell the call to end, because it takes too long."""
+
     def tell(self, method: str, params: dict[str, Any]) -> None:
         """Send a notification on the call's own stream; returns at once.
 

@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 PATIENCE: Final = 1.0
 """Seconds after which a transaction that collides with others is given up."""
+LOCKED: Final = 0.2
+"""Seconds for which somebody who tries again waits for SQLite's lock."""
 _COLLIDED: Final = ("40001", "40P01", (1205,), (1213,))
 """Deadlocks and their like: states of PostgreSQL, numbers of MySQL."""
 
@@ -40,14 +42,32 @@ def insist(work: Callable[[], T]) -> T:
             return work()
         except OperationalError as error:
             occupied = connections[alias()].in_atomic_block
-            if occupied or not _has_collided(error) or time.monotonic() > end:
+            if occupied or not has_collided(error) or time.monotonic() > end:
                 raise
         time.sleep(random.uniform(0, 0.02))
 
 
-def _has_collided(error: OperationalError) -> bool:
+def has_collided(error: Exception) -> bool:
+    """Return whether a transaction failed only because others were in its way."""
     state = getattr(error.__cause__, "sqlstate", None)
-    return state in _COLLIDED or error.args[:1] in _COLLIDED or "locked" in str(error)
+    return state in _COLLIDED or error.args[:1] in _COLLIDED or is_locked(error)
+
+
+def is_locked(error: Exception) -> bool:
+    """Return whether somebody else has SQLite's only lock for writing."""
+    return "locked" in str(error)
+
+
+def wait_briefly() -> None:
+    """Let this thread give up soon where SQLite is locked: it will try again.
+
+    A function of the site may keep the only lock for writing as long as it likes.
+    """
+    connection = connections[alias()]
+    if connection.vendor == "sqlite":
+        settings = connection.settings_dict
+        options = {**settings["OPTIONS"], "timeout": LOCKED}
+        connection.settings_dict = {**settings, "OPTIONS": options}
 
 
 @contextmanager

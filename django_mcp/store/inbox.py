@@ -11,7 +11,7 @@ from ..clock import DatabaseNow
 from ..models import PendingRequest, Session
 from ..protocol.messages import RequestId, Response, encode
 from ..server.ports import SessionInfo
-from .database import alias, available
+from .database import alias, available, insist
 from .ledger import ledger
 from .pending import CANCELLATION, Direction, State
 from .sessions import LIVE
@@ -35,8 +35,9 @@ class Inbox:
                 direction=Direction.TO_CLIENT, request_id=encode(response.id).decode()
             )
             channel = asked.values_list("channel", flat=True).first()
-            taken = channel is not None and asked.update(
-                state=State.ANSWERED, answer=encode(given).decode(), ended=DatabaseNow()
+            answered = {"state": State.ANSWERED, "answer": encode(given).decode()}
+            taken = channel is not None and insist(
+                lambda: asked.update(**answered, ended=DatabaseNow())
             )
         if taken:
             ledger().doorbell.ring([str(channel)])
@@ -45,7 +46,8 @@ class Inbox:
         """Cancel the newest call with an id; one that is unknown, or has ended, is ignored."""
         here = ledger().requests.find_unkept(session.id, request_id)
         with available():
-            channel = self._cancel(session, encode(request_id).decode(), reason, here is None)
+            wanted = encode(request_id).decode()
+            channel = insist(lambda: self._cancel(session, wanted, reason, here is None))
         if channel is not None:
             ledger().doorbell.ring([channel])
         elif here is not None:

@@ -22,7 +22,7 @@ from django.db import DatabaseError, connections
 
 from ..server.changes import Topic
 from . import streams
-from .database import alias
+from .database import alias, has_collided, wait_briefly
 from .doorbell import Doorbell
 from .listeners import Changes
 from .outbox import Process, keep
@@ -150,6 +150,7 @@ class Ledger:
             self._thread.start()
 
     def _live(self) -> None:
+        wait_briefly()
         while not self._closing:
             # Set before it is asked whether there is anything: whoever adds something after that
             # finds it set, and wakes the thread.
@@ -162,8 +163,9 @@ class Ledger:
             try:
                 self.tick()
             except DatabaseError as error:
-                logger.error("The database cannot be used; what is waiting waits on: %s", error)
-                connections[alias()].close()
+                if not has_collided(error):
+                    logger.error("The database cannot be used; what is waiting waits on: %s", error)
+                    connections[alias()].close()
                 time.sleep(PAUSE)
             except Exception:
                 logger.exception("The bookkeeping failed; it goes on")
@@ -207,7 +209,8 @@ class Ledger:
         for batch, kept in zip(batches, keep(batches, process), strict=True):
             post = batch.post
             if isinstance(kept, DatabaseError):
-                logger.error("Messages could not be written yet: %s", kept)
+                if not has_collided(kept):
+                    logger.error("Messages could not be written yet: %s", kept)
                 post.give_back(batch)
                 with self._lock:
                     self._wanting[post] = None

@@ -19,7 +19,7 @@ from django.db.models import F, QuerySet
 from ..clock import DatabaseNow
 from ..conf import get_settings
 from ..models import OutgoingMessage, PendingRequest, Session, Stream
-from .database import alias
+from .database import alias, insist, is_locked
 from .pending import call_row, early_cancellations, question_row
 from .posts import Batch, Call, Kept
 from .sessions import LIVE
@@ -43,6 +43,8 @@ def keep(batches: Sequence[Batch], process: Process) -> list[Kept | DatabaseErro
     try:
         return list(_keep(batches, process))
     except DatabaseError as error:
+        if is_locked(error):
+            return [error] * len(batches)
         if len(batches) == 1:
             # Numbers that are taken: somebody has settled these calls, as those of a dead process.
             return [Kept(lost=True) if isinstance(error, IntegrityError) else error]
@@ -55,6 +57,10 @@ def put(stream: uuid.UUID, bodies: Sequence[str]) -> str | None:
     ``None`` says that nothing was queued: the stream is closed, or has no room until its client
     has read what is there.
     """
+    return insist(lambda: _put(stream, bodies))
+
+
+def _put(stream: uuid.UUID, bodies: Sequence[str]) -> str | None:
     count, room = len(bodies), get_settings().queue_messages
     with transaction.atomic(using=alias()):
         rows = _streams().filter(pk=stream, closed=None)

@@ -144,6 +144,7 @@ class Post:
         self._next = 1
         self._bytes = 0
         self._is_full = False
+        self._has_ended = False
         self._batch = Batch(self)
 
     @property
@@ -173,17 +174,17 @@ class Post:
     def open(self) -> None:
         """Ask for rows, from now on: a call has spoken, or lasts."""
         with self._lock:
-            if self._open:
+            if self._open or self._has_ended:
                 return
             self._open = self._batch.opens = True
             self._batch.begun += self._calls
         self._submit(self)
 
     def say(self, notification: dict[str, Any]) -> None:
-        """Send a notification on the stream."""
+        """Send a notification on the stream; after the last response there is none any more."""
         self.open()
         with self._lock:
-            if not self._has_room():
+            if self._has_ended or not self._has_room():
                 return
             self._put(Kind.NOTIFICATION, notification, None)
         self._submit(self)
@@ -203,21 +204,21 @@ class Post:
             self._put(Kind.REQUEST, message, None)
         self._submit(self)
 
-    def end(self, call: Call, state: str, response: bytes, *, last: bool = True) -> bool:
-        """End a call; ``last`` closes the stream. Return whether its rows say so, or will.
+    def end(self, call: Call, state: str, response: bytes, *, last: bool = True) -> None:
+        """End a call; ``last`` closes the stream.
 
         Without rows there is nothing to end: the response is the caller's to send.
         """
         with self._lock:
             self._calls.remove(call)
+            self._has_ended = last
             if not self._open:
-                return False
+                return
             self._batch.ended[call] = state
             if self.durable:
                 self._append(Kind.RESPONSE, response.decode(), call)
-            self._batch.closes = self._batch.closes or last
+            self._batch.closes = last
         self._submit(self)
-        return True
 
     def take(self) -> Batch:
         """Return what is to be written, and begin anew. Called by the outbox."""

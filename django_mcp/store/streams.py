@@ -19,7 +19,7 @@ from ..conf import get_settings
 from ..models import OutgoingMessage, Session, Stream
 from ..protocol.errors import SessionNotFound
 from ..server.ports import SessionInfo
-from .database import alias
+from .database import alias, insist
 from .posts import Message
 from .sessions import LIVE
 
@@ -39,27 +39,14 @@ def open_own(session: SessionInfo) -> Stream:
     if found is not None:
         return found
     try:
-        with transaction.atomic(using=alias()):
-            living = Session.objects.using(alias()).filter(pk=session.id, state__in=LIVE)
-            if not living.update(last_active=DatabaseNow()):
-                raise SessionNotFound
-            seen = living.values_list("changes_seen", flat=True).get()
-            return _streams().create(session_id=session.id, own=True, changes_seen=seen)
+        return insist(lambda: _create_own(session))
     except IntegrityError:
         return rows.get()  # another connection of the session has just made it
 
 
 def take_over(stream: Stream, reader: str) -> str:
     """Make this connection the one that delivers; return where to ring for the one before."""
-    with transaction.atomic(using=alias()):
-        rows = _streams().filter(pk=stream.pk)
-        # Written first: so nobody else moves between what is read and what is set.
-        rows.update(epoch=F("epoch") + 1)
-        stream.epoch, previous, stream.delivered = rows.values_list(
-            "epoch", "reader", "delivered"
-        ).get()
-        rows.update(reader=reader)
-    return str(previous)
+    return insist(lambda: _take_over(stream, reader))
 
 
 def claim(stream: uuid.UUID, epoch: int, reader: str) -> bool:
@@ -118,6 +105,27 @@ def messages_after(cursors: Mapping[uuid.UUID, int]) -> dict[uuid.UUID, list[Mes
     for stream, seq, kind, body in rows.values_list("stream_id", "seq", "kind", "body")[:PAGE]:
         found[stream].append(Message(seq, kind, body))
     return found
+
+
+def _create_own(session: SessionInfo) -> Stream:
+    with transaction.atomic(using=alias()):
+        living = Session.objects.using(alias()).filter(pk=session.id, state__in=LIVE)
+        if not living.update(last_active=DatabaseNow()):
+            raise SessionNotFound
+        seen = living.values_list("changes_seen", flat=True).get()
+        return _streams().create(session_id=session.id, own=True, changes_seen=seen)
+
+
+def _take_over(stream: Stream, reader: str) -> str:
+    with transaction.atomic(using=alias()):
+        rows = _streams().filter(pk=stream.pk)
+        # Written first: so nobody else moves between what is read and what is set.
+        rows.update(epoch=F("epoch") + 1)
+        stream.epoch, previous, stream.delivered = rows.values_list(
+            "epoch", "reader", "delivered"
+        ).get()
+        rows.update(reader=reader)
+    return str(previous)
 
 
 def _streams() -> QuerySet[Stream]:

@@ -142,11 +142,11 @@ class Durable(CallPeer):
         """Tell the call to end, and its client that its questions are settled."""
         if self.stopped:
             return
-        waiting = list(self._waiting.items())
-        for question, _ in waiting:
+        waiting, self._waiting = self._waiting, {}
+        for question in waiting:
             self._withdraw(question, "The call has ended")
         super().stop(note)
-        for _, each in waiting:
+        for each in waiting.values():
             _settle(each, CallStopped())
 
     def release(self) -> bool:
@@ -189,6 +189,10 @@ class Durable(CallPeer):
                 return await asyncio.wrap_future(waiting)
         except TimeoutError:
             raise self._give_up(question) from None
+        except asyncio.CancelledError:
+            if question in self._waiting:
+                self._withdraw(question, "The call has ended")
+            raise
         finally:
             self._forget(question)
 

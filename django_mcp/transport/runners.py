@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -10,7 +11,7 @@ from typing import Any, TypeVar
 
 from asgiref.sync import ThreadSensitiveContext, async_to_sync
 
-from ..server.calling import Call, CallTimedOut, Outcome
+from ..server.calling import Call, CallStopped, CallTimedOut, Outcome
 from ..server.functions import is_async
 from ..store.announcing import deferred
 from .lanes import Lanes, Lease, call_lanes, gate_lanes, run_on
@@ -48,7 +49,7 @@ class Inline:
     async def call(self, call: Call) -> Outcome:
         """Make ``call`` here."""
         if not call.is_async:
-            return call.run()
+            return _run_in_time(call)
         with deferred():
             return async_to_sync(_bounded)(call, call.arun())
 
@@ -105,9 +106,32 @@ async def _bounded(call: Call, running: Awaitable[Outcome]) -> Outcome:
     except TimeoutError as error:
         if limit.expired():
             # A synchronous function goes on in its thread until its next word.
-            call.abandon()
+            call.peer.stop()
             raise CallTimedOut from error
         raise
+
+
+def _run_in_time(call: Call) -> Outcome:
+    """Run a synchronous call in its caller's thread, where nobody can leave it before it ends."""
+    if call.timeout is None:
+        return call.run()
+    expired = threading.Event()
+
+    def expire() -> None:
+        expired.set()
+        call.peer.stop()
+
+    timer = threading.Timer(call.timeout, expire)
+    timer.daemon = True
+    timer.start()
+    try:
+        return call.run()
+    except CallStopped as error:
+        if expired.is_set():
+            raise CallTimedOut from error
+        raise
+    finally:
+        timer.cancel()
 
 
 _lease: ContextVar[Lease] = ContextVar("lease")

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import defaultdict
+from contextlib import suppress
+
+from django.contrib.auth.models import Group
+from django.db import transaction
 
 from django_mcp import Context, MCPServer
 from django_mcp.server.ports import AnswerTimedOut
 
 server = MCPServer("delivery", version="1")
+
+
+class _Planted(Exception):
+    """What makes a transaction roll back."""
+
 
 BOUND = 20
 """Seconds after which a tool that nobody lets go gives up."""
@@ -136,6 +146,76 @@ def back_and_forth(ctx: Context) -> None:
     for number in (1, 3, 2, 3, 5, 4):
         ctx.progress(number)
         gates.wait("progress")
+
+
+@server.tool
+def in_a_transaction(ctx: Context, fails: bool) -> None:
+    """Speak while a transaction is open, which has written, and wait inside and outside of it."""
+    with suppress(_Planted), transaction.atomic():
+        Group.objects.create(name="written")
+        ctx.log("info", "inside")
+        gates.wait("inside")
+        if fails:
+            raise _Planted
+    gates.wait("outside")
+
+
+@server.tool
+def throughout(ctx: Context) -> None:
+    """Speak in the transaction that the site asks for around every function."""
+    Group.objects.create(name="written")
+    ctx.log("info", "inside")
+    gates.wait("inside")
+
+
+@server.tool(timeout=0.3)
+def too_long(ctx: Context, says: bool = True) -> str:
+    """Work longer than it may, and write at the end."""
+    gates.wait("too long")
+    try:
+        if says:
+            ctx.log("info", "still there")
+        Group.objects.create(name="late")
+    finally:
+        gates.left.append("too long")
+    return "done"
+
+
+@server.tool(timeout=0.3)
+def until_stopped(ctx: Context, says: bool) -> str:
+    """Work until it is told to stop, and write then all the same."""
+    end = time.monotonic() + BOUND
+    while not ctx.cancelled:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    if says:
+        ctx.log("info", "still there")
+    Group.objects.create(name="late")
+    return "done"
+
+
+@server.tool(timeout=60)
+def in_time(ctx: Context) -> None:
+    """Speak, and end in time."""
+    ctx.log("info", "quick")
+
+
+@server.tool(timeout=0.3)
+def asks_too_long(ctx: Context) -> None:
+    """Wait longer for an answer than it may."""
+    try:
+        ctx._exchange.peer.ask("elicitation/create", _ask("?"), BOUND)
+    finally:
+        gates.left.append("asked")
+
+
+@server.tool(timeout=0.3)
+async def aasks_too_long(ctx: Context) -> None:
+    """Do the same on the loop."""
+    try:
+        await ctx._exchange.peer.aask("elicitation/create", _ask("?"), BOUND)
+    finally:
+        gates.left.append("asked")
 
 
 @server.tool

@@ -38,6 +38,7 @@ def complete(exchange: Exchange, params: CompleteRequestParams) -> Outcome:
     return Call(
         function=completion.function,
         arguments=arguments,
+        peer=exchange.peer,
         is_async=completion.is_async,
         finish=_finish,
         rescue=_rescue,

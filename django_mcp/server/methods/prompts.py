@@ -45,6 +45,7 @@ def get(exchange: Exchange, params: GetPromptRequestParams) -> Outcome:
     call = Call(
         function=prompt.signature.function,
         arguments=values,
+        peer=exchange.peer,
         is_async=prompt.signature.is_async,
         finish=lambda value: Result(_result(prompt, value, exchange)),
         rescue=_rescue,

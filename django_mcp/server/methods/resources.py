@@ -98,6 +98,7 @@ def _read(
     call = Call(
         function=resource.signature.function,
         arguments=values,
+        peer=exchange.peer,
         is_async=resource.signature.is_async,
         finish=finish,
         rescue=rescue,
@@ -164,6 +165,7 @@ def _list_by_function(
     return Call(
         function=listing.function,
         arguments=listing.bind(_after(listing, last), exchange=exchange),
+        peer=exchange.peer,
         is_async=listing.is_async,
         finish=finish,
         rescue=rescue,

@@ -69,6 +69,7 @@ def listen(exchange: Exchange, params: SubscriptionsListenRequestParams) -> Outc
     return Call(
         function=stay,
         arguments={},
+        peer=exchange.peer,
         is_async=True,
         finish=lambda nothing: ending,
         rescue=_rescue,

@@ -74,6 +74,7 @@ def _call(tool: Tool, values: Mapping[str, Any], exchange: Exchange) -> Call:
     return Call(
         function=tool.signature.function,
         arguments=values,
+        peer=exchange.peer,
         is_async=tool.signature.is_async,
         finish=lambda value: _finish(tool, value, values, exchange),
         rescue=rescue,

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import AnonymousUser
+
+from django_mcp.models import PendingRequest
+from django_mcp.server.ports import Principal
+from django_mcp.store.posts import Call, Post
+
+WORD = {"jsonrpc": "2.0", "method": "notifications/message", "params": {}}
+
+
+@pytest.fixture
+def submitted():
+    return []
+
+
+@pytest.fixture
+def post(submitted):
+    return Post(
+        server="test",
+        principal=Principal(AnonymousUser()),
+        session_id="6b1f7a52-0000-4000-8000-000000000000",
+        durable=True,
+        submit=submitted.append,
+    )
+
+
+def test_nothing_is_said_after_the_last_response(post):
+    # A synchronous function that was left behind may be between its check and its word.
+    call = Call(1, "tools/call", "slow")
+    post.begin(call)
+    post.say(WORD)
+    post.end(call, PendingRequest.State.ANSWERED, b"{}")
+    post.say(WORD)
+    batch = post.take()
+    assert [message.seq for message, _ in batch.messages] == [1, 2]
+    assert batch.closes
+    post.say(WORD)
+    assert post.take().empty
+
+
+def test_a_call_of_a_batch_may_speak_after_another_has_ended(post):
+    first, second = Call(1, "tools/call", "one"), Call(2, "tools/call", "two")
+    post.begin(first)
+    post.say(WORD)
+    post.end(first, PendingRequest.State.ANSWERED, b"{}", last=False)
+    post.begin(second)
+    post.say(WORD)
+    post.end(second, PendingRequest.State.ANSWERED, b"{}")
+    batch = post.take()
+    assert [message.seq for message, _ in batch.messages] == [1, 2, 3, 4]
+    assert batch.closes
+
+
+def test_a_call_that_has_ended_without_rows_gets_none(post, submitted):
+    call = Call(1, "tools/call", "quick")
+    post.begin(call)
+    post.end(call, PendingRequest.State.ANSWERED, b"{}")
+    post.open()
+    post.say(WORD)
+    assert submitted == []
+    assert not post.is_open
+    assert post.take().empty
