@@ -8,7 +8,7 @@ from django.contrib import admin, messages
 from django.utils import timezone
 
 from example_project.support import desk
-from example_project.support.models import Article, Comment, Customer, Ticket
+from example_project.support.models import Article, Comment, Customer, Refund, Ticket
 from example_project.support.querysets import count_of
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
     InlineOfComments = admin.StackedInline[Comment, Ticket]
+    InlineOfRefunds = admin.TabularInline[Refund, Ticket]
     AdminOfTickets = admin.ModelAdmin[Ticket]
     AdminOfCustomers = admin.ModelAdmin[Customer]
     AdminOfComments = admin.ModelAdmin[Comment]
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 else:
     # Only the type stubs know these classes as generic.
     InlineOfComments = admin.StackedInline
+    InlineOfRefunds = admin.TabularInline
     AdminOfTickets = AdminOfCustomers = AdminOfComments = AdminOfArticles = admin.ModelAdmin
 
 
@@ -38,6 +40,24 @@ class CommentInline(InlineOfComments):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Comment]:
         return super().get_queryset(request).select_related("user", "customer", "ticket")
+
+
+class RefundInline(InlineOfRefunds):
+    """What was paid back. Refunds are made by a tool that asks for them, and only shown here."""
+
+    model = Refund
+    fields = ["amount", "reason", "user", "created"]
+    readonly_fields = ["created"]
+    can_delete = False
+
+    def has_add_permission(self, request: HttpRequest, obj: Ticket | None = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Ticket | None = None) -> bool:
+        return False
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Refund]:
+        return super().get_queryset(request).select_related("user", "ticket")
 
 
 @admin.register(Ticket)
@@ -63,7 +83,7 @@ class TicketAdmin(AdminOfTickets):
     date_hierarchy = "created"
     list_per_page = 50
     show_full_result_count = False
-    inlines = [CommentInline]
+    inlines = [CommentInline, RefundInline]
     actions = ["take", "solve", "close"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Ticket]:
@@ -89,7 +109,8 @@ class TicketAdmin(AdminOfTickets):
     @admin.action(description="Give to me", permissions=["change"])
     def take(self, request: HttpRequest, tickets: QuerySet[Ticket]) -> None:
         """Assign all selected to the person who asks."""
-        number = tickets.update(assignee=request.user, updated=timezone.now())
+        assert request.user.is_authenticated
+        number = desk.assign_all(tickets, assignee=request.user)
         self.message_user(request, f"{number} tickets are yours now.", messages.SUCCESS)
 
     @admin.action(description="Mark as solved", permissions=["change"])

@@ -11,3 +11,7 @@ class SupportConfig(AppConfig):
     name = "example_project.support"
     label = "support"
     verbose_name = "Support desk"
+
+    def ready(self) -> None:
+        """Connect the signals."""
+        from example_project.support import signals  # noqa: F401, PLC0415  models must be loaded

@@ -8,18 +8,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from example_project.support.models import Comment, Customer, Ticket
+from django_mcp import mcp
+from example_project.support.models import Comment, Customer, Refund, Ticket
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from decimal import Decimal
+
     from django.db.models import QuerySet
 
 
 class ClosedTicket(Exception):
     """A closed ticket takes no replies; the desk reopens it first."""
+
+
+class Outdated(Exception):
+    """Somebody has refunded something, or corrected the sum, since it was looked at."""
 
 
 def agents() -> QuerySet[User]:
@@ -58,7 +67,35 @@ def set_status(ticket: Ticket, *, status: Ticket.Status) -> None:
 
 def set_status_of_all(tickets: QuerySet[Ticket], *, status: Ticket.Status) -> int:
     """The same for many at once; says how many there were."""
-    return tickets.update(status=status, updated=timezone.now())
+    return _update_all(tickets, status=status)
+
+
+def assign_all(tickets: QuerySet[Ticket], *, assignee: User) -> int:
+    """Give many tickets to an agent; says how many there were."""
+    return _update_all(tickets, assignee=assignee)
+
+
+@transaction.atomic
+def close_all(tickets: QuerySet[Ticket], *, by: User) -> int:
+    """Close many tickets and note it in their history; says how many there were."""
+    # Locked in one order, so that two who close the same tickets wait rather than deadlock.
+    locked = list(tickets.select_for_update().order_by("pk"))
+    LogEntry.objects.log_actions(by.pk, locked, CHANGE, "Closed with others.")
+    keys = [ticket.pk for ticket in locked]
+    return _update_all(Ticket.objects.filter(pk__in=keys), status=Ticket.Status.CLOSED)
+
+
+@transaction.atomic
+def refund(
+    ticket: Ticket, *, by: User, amount: Decimal, reason: Refund.Reason, refundable: Decimal
+) -> Refund:
+    """Pay some of it back, provided that `refundable` is still what is left."""
+    # The ticket before its refund: of two who refund the second waits here, and then looks.
+    _touch(ticket)
+    ticket.refresh_from_db(fields=["paid"])
+    if ticket.refundable != refundable:
+        raise Outdated
+    return ticket.refunds.create(user=by, amount=amount, reason=reason)
 
 
 def _turn_after(author: User | Customer, *, internal: bool) -> Ticket.Status | None:
@@ -74,8 +111,30 @@ def _pass_turn(ticket: Ticket, *, status: Ticket.Status | None) -> None:
         tickets = tickets.exclude(status=Ticket.Status.CLOSED)
     if not tickets.update(**changes):
         raise ClosedTicket
+    if status is not None:
+        _announce([ticket.pk])
     for name, value in changes.items():
         setattr(ticket, name, value)
+
+
+def _touch(ticket: Ticket) -> None:
+    ticket.updated = timezone.now()
+    Ticket.objects.filter(pk=ticket.pk).update(updated=ticket.updated)
+
+
+@transaction.atomic
+def _update_all(tickets: QuerySet[Ticket], **changes: object) -> int:
+    keys = list(tickets.values_list("pk", flat=True))
+    number = tickets.update(**changes, updated=timezone.now())
+    _announce(keys)
+    return number
+
+
+def _announce(keys: Iterable[int]) -> None:
+    """Say what Django does not: `update()` sends no signals."""
+    for key in keys:
+        mcp.notify_resource_updated(f"ticket://{key}")
+    mcp.notify_resources_changed()
 
 
 def _save(ticket: Ticket, *columns: str) -> None:

@@ -1,8 +1,11 @@
-"""Customers, their tickets, what is said about them, and the knowledge base."""
+"""Customers, their tickets, what is said and refunded, and the knowledge base."""
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from django.conf import settings
+from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.urls import reverse
@@ -69,6 +72,14 @@ class Ticket(models.Model):
         blank=True,
         related_name="assigned_tickets",
     )
+    paid = models.DecimalField(
+        max_digits=8,
+        decimal_places=2,
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0)],
+        help_text="What the customer has paid for what this is about, in EUR",
+    )
     created = models.DateTimeField(default=timezone.now, editable=False, db_index=True)
     updated = models.DateTimeField(default=timezone.now, editable=False)
 
@@ -94,6 +105,13 @@ class Ticket(models.Model):
     def priority_name(self) -> str:
         """The priority as a word in lower case, for those who read rather than sort."""
         return self.Priority(self.priority).name.lower()
+
+    @property
+    def refundable(self) -> Decimal:
+        """What is left to refund, as the database has it now."""
+        # Summed up here: SQLite would add the amounts as floating-point numbers.
+        refunded = sum(self.refunds.values_list("amount", flat=True), Decimal())
+        return (self.paid or Decimal()) - refunded
 
 
 class Comment(models.Model):
@@ -148,6 +166,35 @@ class Comment(models.Model):
     def from_customer(self) -> bool:
         """Whether the other side wrote it."""
         return self.customer_id is not None
+
+
+class Refund(models.Model):
+    """Money that went back to the customer. Nobody changes or deletes one."""
+
+    class Reason(models.TextChoices):
+        """Why, for the books."""
+
+        DAMAGED = "damaged", "Damaged or wrong goods"
+        LATE = "late", "Came too late"
+        BILLING = "billing", "Charged wrongly"
+        GOODWILL = "goodwill", "Goodwill"
+
+    ticket = models.ForeignKey(Ticket, on_delete=models.PROTECT, related_name="refunds")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="refunds"
+    )
+    amount = models.DecimalField(max_digits=8, decimal_places=2, help_text="In EUR")
+    reason = models.CharField(max_length=10, choices=Reason)
+    created = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["created", "pk"]
+        constraints = [
+            models.CheckConstraint(condition=Q(amount__gt=0), name="refund_is_positive"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.amount} EUR for ticket #{self.ticket_id}"
 
 
 class Article(models.Model):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
 
 from django_mcp.testing import MCPClient
+
+from .demo import Admin, Demo, admin_of, running_demo
 
 TICKETS = 300
 
@@ -48,3 +52,15 @@ def as_agent(client_of_any_era: MCPClient, agent: User) -> MCPClient:
 @pytest.fixture
 def as_customer(client_of_any_era: MCPClient, customer: User) -> MCPClient:
     return client_of_any_era.as_user(customer)
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any) -> Iterator[Demo]:
+    with django_db_blocker.unblock(), running_demo(tmp_path_factory.mktemp("demo")) as demo:
+        yield demo
+
+
+@pytest.fixture
+def admin(demo: Demo) -> Iterator[Admin]:
+    with admin_of(demo) as admin:
+        yield admin

@@ -18,6 +18,7 @@ AGENT_PERMISSIONS = [
     "view_ticket", "add_ticket", "change_ticket",
     "view_all_tickets", "assign_ticket", "view_statistics",
     "view_comment", "add_comment", "add_internal_comment",
+    "view_refund", "add_refund",
     "view_article", "add_article", "change_article",
 ]  # fmt: skip
 CUSTOMER_PERMISSIONS = ["view_ticket", "view_comment", "add_comment", "view_article"]

@@ -12,7 +12,7 @@ from django.db import transaction
 from example_project.support.demo_data.stories import Storyteller
 from example_project.support.demo_data.topics import topics
 from example_project.support.demo_data.vocabulary import company, person
-from example_project.support.models import Article, Comment, Customer, Ticket
+from example_project.support.models import Article, Comment, Customer, Refund, Ticket
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -42,7 +42,7 @@ def is_empty() -> bool:
 
 def clear() -> None:
     """Remove every row of the desk; users and groups stay."""
-    for model in (Comment, Ticket, Customer, Article):
+    for model in (Refund, Comment, Ticket, Customer, Article):
         model.objects.all().delete()
 
 

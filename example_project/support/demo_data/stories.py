@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 from random import Random
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -87,6 +88,7 @@ class Storyteller:
             status=self._status(self.until - created),
             priority=random.choices(PRIORITIES, PRIORITY_WEIGHTS)[0],
             customer=customer,
+            paid=Decimal(gaps["amount"]) if _is_about_a_payment(scenario) else None,
             created=created,
         )
         agent = random.choice(self.agents)
@@ -156,6 +158,10 @@ def _comment(ticket: Ticket, part: Part, words: str, agent: User) -> Comment:
         return Comment(ticket=ticket, user=agent, body=words, internal=True)
     greeting = f"Hello {ticket.customer.name.split()[0]},"
     return Comment(ticket=ticket, user=agent, body=f"{greeting}\n\n{words}\n\nHarbour support")
+
+
+def _is_about_a_payment(scenario: Scenario) -> bool:
+    return "{order}" in scenario.problem or "{amount}" in scenario.problem
 
 
 def _filled(text: str, gaps: dict[str, str]) -> str:

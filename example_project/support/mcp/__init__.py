@@ -7,6 +7,17 @@ the tools they have at all.
 
 from __future__ import annotations
 
-from example_project.support.mcp import actions, completions, prompts, queries, resources
+from example_project.support.mcp import (
+    actions,
+    bulk,
+    completions,
+    drafts,
+    prompts,
+    queries,
+    refunds,
+    resources,
+)
 
-__all__ = ["actions", "completions", "prompts", "queries", "resources"]
+__all__ = [
+    "actions", "bulk", "completions", "drafts", "prompts", "queries", "refunds", "resources",
+]  # fmt: skip

@@ -61,7 +61,7 @@ def draft_reply(ctx: Context, ticket_id: int, tone: Tone = "friendly") -> list[P
         content.user(
             f"Draft a public reply to ticket {ticket.pk} by the rules of desk://guide. "
             f"{TONES[tone]}\n\n"
-            f"{_reading_list(ticket)}\n\n"
+            f"{reading_list(ticket)}\n\n"
             "Show me the draft. Do not send it with reply_to_ticket before I agree."
         ),
     ]
@@ -74,7 +74,8 @@ def _attached(ticket: Ticket) -> PromptMessage:
     )
 
 
-def _reading_list(ticket: Ticket) -> str:
+def reading_list(ticket: Ticket) -> str:
+    """The articles that seem to be about it."""
     matches = similar_articles(f"{ticket.subject}\n{ticket.body}", limit=3)
     lines = [
         f"- {match.article.title} (article://{match.article.slug})"

@@ -37,10 +37,14 @@ def open_tickets(ctx: Context, after: str | None = None) -> Iterator[ResourceLin
 
 
 @mcp.resource(
-    "ticket://{id}", title="A ticket", permission="support.view_ticket", list=open_tickets
+    "ticket://{id}",
+    title="A ticket",
+    permission="support.view_ticket",
+    list=open_tickets,
+    model=Ticket,
 )
 def ticket(ctx: Context, id: int) -> TicketDetail:
-    """A ticket with its conversation, as read_ticket returns it."""
+    """A ticket with its conversation, as read_ticket returns it. Subscribe to hear of changes."""
     return TicketDetail.model_validate(readable_tickets(ctx.user).get(pk=id))
 
 

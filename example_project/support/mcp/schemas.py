@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, AliasPath, BaseModel, ConfigDict, Field
@@ -53,6 +54,8 @@ class TicketDetail(TicketSummary):
     """A ticket with everything that the caller may read."""
 
     body: str = Field(description="The customer's first message")
+    paid: Decimal | None = Field(description="What the customer paid for it, in EUR, if anything")
+    refundable: Decimal = Field(description="What is left of it to refund")
     comments: list[CommentText] = Field(
         validation_alias="visible_comments", description="What was said since, oldest first"
     )
@@ -63,6 +66,24 @@ class SearchResult(BaseModel):
 
     found: int = Field(description="How many tickets fit, shown or not")
     tickets: list[TicketSummary]
+
+
+class ClosedTickets(BaseModel):
+    """What became of tickets that were to be closed."""
+
+    closed: int = Field(description="How many were closed")
+    left_out: list[int] = Field(
+        description="Numbers asked for that are closed already, not to be seen, or do not fit"
+    )
+
+
+class Draft(BaseModel):
+    """A reply that nobody has sent."""
+
+    ticket_id: int
+    draft: str = Field(description="The text, to be shown to your user and changed as they like")
+    written_by: str = Field(description="The model that wrote it")
+    sent: Literal[False] = Field(default=False, description="Only reply_to_ticket sends anything")
 
 
 class ArticleMatch(BaseModel):

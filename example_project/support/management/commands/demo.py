@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 from django.urls import reverse
 from django.utils.autoreload import DJANGO_AUTORELOAD_ENV
@@ -29,14 +29,19 @@ class Command(BaseCommand):
     # runserver makes the checks; making them here as well would print every warning twice.
     requires_system_checks = []
 
-    def handle(self, **options: Any) -> None:
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--noreload", action="store_false", dest="use_reloader", help="as runserver has it"
+        )
+
+    def handle(self, *, use_reloader: bool, **options: Any) -> None:
         port = _port()
         # The autoreloader starts this command again in a child process, for each change.
         if os.environ.get(DJANGO_AUTORELOAD_ENV) != "true":
             _check_free(port)
             self._prepare(verbosity=options["verbosity"])
             self._welcome(f"http://{HOST}:{port}")
-        call_command("runserver", f"{HOST}:{port}")
+        call_command("runserver", f"{HOST}:{port}", use_reloader=use_reloader)
 
     def _prepare(self, *, verbosity: int) -> None:
         call_command("migrate", interactive=False, verbosity=max(verbosity - 1, 0))
