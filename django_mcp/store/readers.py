@@ -62,12 +62,14 @@ class Readers:
 
     def look(self) -> None:
         """Find what is new for whom."""
-        if not self._readers:
+        # Of those who are here now: about one that joins meanwhile, nothing has been asked.
+        readers = list(self._readers)
+        if not readers:
             return
-        rows = streams.positions({reader.stream for reader in list(self._readers)})
+        rows = streams.positions({reader.stream for reader in readers})
         behind = {
             reader.stream: reader
-            for reader in list(self._readers)
+            for reader in readers
             if self._may_deliver(reader, rows.get(reader.stream))
         }
         for stream, reader in behind.items():

@@ -1,0 +1,77 @@
+"""Connections join and leave from other threads, at any moment of a look."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from django_mcp.models import Session, Stream
+from django_mcp.store import outbox, streams
+from django_mcp.store.readers import Reader, Readers
+
+
+class Connection:
+    """A connection that keeps what it gets."""
+
+    def __init__(self, number: int) -> None:
+        session = Session.objects.create(
+            key_digest=str(number),
+            server="delivery",
+            revision="2025-11-25",
+            expires="2999-01-01T00:00:00Z",
+        )
+        stream = Stream.objects.create(session=session, own=True, epoch=1, reader="here")
+        assert outbox.put(stream.pk, [str(number)]) is not None
+        self.got: list[str] = []
+        self.finished = False
+        self.reader = Reader(
+            stream=stream.pk,
+            cursor=0,
+            epoch=1,
+            own=True,
+            deliver=lambda messages: self.got.extend(each.body for each in messages),
+            finish=self._finish,
+        )
+
+    def _finish(self) -> None:
+        self.finished = True
+
+
+@pytest.fixture
+def readers() -> Readers:
+    return Readers(lambda: "here")
+
+
+def at_the_query(monkeypatch: Any, action: Any) -> None:
+    """Do something once, when a look has asked how far the streams are."""
+    original, actions = streams.positions, [action]
+
+    def positions(asked: Any) -> Any:
+        found = original(asked)
+        while actions:
+            actions.pop()()
+        return found
+
+    monkeypatch.setattr(streams, "positions", positions)
+
+
+def test_a_connection_that_joins_during_a_look_stays_and_is_found_by_the_next(
+    readers, monkeypatch
+):
+    first, second = Connection(1), Connection(2)
+    readers.add(first.reader)
+    at_the_query(monkeypatch, lambda: readers.add(second.reader))
+    readers.look()
+    assert (first.got, second.got, second.finished) == (["1"], [], False)
+    readers.look()
+    assert (first.got, second.got, second.finished) == (["1"], ["2"], False)
+
+
+def test_a_connection_that_leaves_during_a_look_gets_nothing(readers, monkeypatch):
+    first, second = Connection(1), Connection(2)
+    readers.add(first.reader)
+    readers.add(second.reader)
+    at_the_query(monkeypatch, lambda: readers.remove(first.reader))
+    readers.look()
+    assert (first.got, second.got) == ([], ["2"])
