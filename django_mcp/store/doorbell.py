@@ -121,7 +121,7 @@ class Doorbell:
             self._loop.close()
 
     async def _listen(self, ready: threading.Event) -> None:
-        joined = 0.0
+        joined = float("-inf")
         while True:
             began = time.monotonic()
             try:
@@ -138,7 +138,7 @@ class Doorbell:
             except Exception as error:
                 # Some layers give up after some seconds in which nobody rang: that is no failure.
                 if time.monotonic() - began < PAUSE:
-                    joined = 0.0
+                    joined = float("-inf")
                     self._complain(error)
                     await asyncio.sleep(PAUSE)
 

@@ -59,8 +59,8 @@ class Ledger:
         self._started = False
         self._thread: threading.Thread | None = None
         self._closing = False
-        self._looked = 0.0
-        self._swept = 0.0
+        self._looked = float("-inf")
+        self._swept = float("-inf")
         self._written = False
 
     def channel(self) -> str:

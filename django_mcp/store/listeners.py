@@ -61,7 +61,7 @@ class Changes:
         self._own: dict[OwnStream, None] = {}
         self._owed: dict[str, dict[Topic, None]] = {}
         self._rung = False
-        self._looked = 0.0
+        self._looked = float("-inf")
 
     def __bool__(self) -> bool:
         return bool(self._listeners or self._own or self._owed)

@@ -63,7 +63,7 @@ class Requests:
         self._process_id = process_id
         self._calls: dict[uuid.UUID, Running] = {}
         self._questions: dict[uuid.UUID, Callable[[dict[str, Any] | None], None]] = {}
-        self._renewed = 0.0
+        self._renewed = float("-inf")
 
     def __bool__(self) -> bool:
         return bool(self._calls or self._questions)
