@@ -108,9 +108,14 @@ async def _send(reply: Reply, request: MountedRequest, send: Send) -> None:
     ]
     if reply.status != 204 and reply.events is None:
         headers.append((b"content-length", b"%d" % len(reply.body)))
-    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-    if reply.events is not None:
-        await _stream(reply.events, request, send)
+    start = {"type": "http.response.start", "status": reply.status, "headers": headers}
+    if reply.events is None:
+        await send(start)
+    else:
+        # Also where a server cancels the whole before there was an event: Daphne does.
+        async with aclosing(reply.events) as events:
+            await send(start)
+            await _stream(events, request, send)
     await send({"type": "http.response.body", "body": reply.body})
 
 
@@ -128,6 +133,5 @@ async def _stream(events: AsyncGenerator[bytes], request: MountedRequest, send: 
 
 
 async def _send_all(events: AsyncGenerator[bytes], send: Send) -> None:
-    async with aclosing(events) as chunks:
-        async for chunk in chunks:
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    async for chunk in events:
+        await send({"type": "http.response.body", "body": chunk, "more_body": True})

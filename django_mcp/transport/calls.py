@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from django.db import connections
@@ -18,7 +19,7 @@ from ..store.posts import Call, Kept, Kind, Message
 from ..store.readers import Reader
 from ..store.requests import Running, Stop
 from . import replies
-from .http import Reply
+from .http import Reply, Shown
 from .peers import CallPeer, Collected, Durable
 from .posted import Item, Outcome, Posted, state_of
 from .runners import Inline, OnLanes
@@ -104,6 +105,7 @@ class _Answering:
         self._connected = True
         self._lost = False
         self._stops: dict[Call, asyncio.Future[Stop]] = {}
+        self._peers: dict[Call, CallPeer] = {}
 
     async def reply(self) -> Reply:
         """Wait until the calls have ended or something is to be streamed, and reply."""
@@ -142,7 +144,7 @@ class _Answering:
 
     async def _make(self, item: Item, *, last: bool) -> Outcome:
         call = item.call()
-        peer = self._peer(call)
+        peer = self._peers[call] = self._peer(call)
         stop = self._stops[call] = self._loop.create_future()
         running = Running(
             call,
@@ -240,7 +242,7 @@ class _Answering:
 
     # The connection
 
-    async def _events(self) -> AsyncGenerator[bytes]:
+    def _events(self) -> AsyncGenerator[bytes]:
         post, resumable = self._post, self._posted.revision.resumable_posts
         primed = resumable and post.durable
         age = get_settings().stream_max_age_seconds if primed else float("inf")
@@ -252,11 +254,7 @@ class _Answering:
             max_age=age,
             drained=self._drained,
         )
-        try:
-            async for event in shown:
-                yield event
-        finally:
-            self._disconnect()
+        return Shown(shown, lambda: self._soon(self._disconnect))
 
     def _drained(self) -> None:
         if self._reader is not None and not self._reader.ready:
@@ -278,8 +276,8 @@ class _Answering:
             ledger().readers.remove(self._reader)
         if self._posted.session is None:
             # 2026-07-28, basic/utilities/cancellation: a connection that goes is the cancellation.
-            for call in list(self._stops):
-                self._note_stop(call, Stop.CANCELLED)
+            for call, peer in list(self._peers.items()):
+                peer.stop(partial(self._note_stop, call, Stop.CANCELLED))
 
     def _soon(self, function: Callable[..., object], *args: object) -> None:
         if not self._loop.is_closed():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -53,6 +54,36 @@ class Request(Protocol):
 
         A door whose server cancels the request instead waits for ever.
         """
+
+
+class Shown(AsyncGenerator[bytes]):
+    """Events of a reply that give word once they are no longer shown, for whatever reason.
+
+    A generator that has not started yet runs no ``finally`` when its client goes. The mount calls
+    ``aclose``; Django's streaming response, which wraps what it is given, calls ``close``. One that
+    is lost between the view and Django, since the client went right then, calls neither.
+    """
+
+    def __init__(self, events: AsyncGenerator[bytes], closed: Callable[[], object]) -> None:
+        self._events = events
+        self.close = weakref.finalize(self, closed)
+        """Give word, once. From any thread; and without it when nothing refers to this any more."""
+        self.close.atexit = False
+
+    async def asend(self, value: None) -> bytes:
+        """Return the next event."""
+        return await self._events.asend(value)
+
+    async def athrow(self, *error: Any) -> bytes:
+        """See :class:`collections.abc.AsyncGenerator`."""
+        return await self._events.athrow(*error)
+
+    async def aclose(self) -> None:
+        """Show no more."""
+        try:
+            await self._events.aclose()
+        finally:
+            self.close()
 
 
 @dataclass(frozen=True, slots=True)

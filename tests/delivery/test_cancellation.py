@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import time
 
 import pytest
+from django.core.asgi import get_asgi_application
 
+from django_mcp import Context
+from django_mcp.asgi import mount
 from django_mcp.models import PendingRequest
 from django_mcp.server.ports import SessionInfo
 from django_mcp.store.inbox import Inbox
 from django_mcp.store.ledger import ledger
-from tests.asgi import modern
+from tests.asgi import modern, scope_of
 
 from . import site
-from .streaming import Client
+from .streaming import HEADERS, Client
 from .waiting import in_thread, until
 
 WAITING = ["speak_and_wait", "wait", "await_"]
+
+
+@site.server.tool
+def watch(ctx: Context, says: bool) -> None:
+    """Look out for the end, in synchronous code."""
+    if says:
+        ctx.log("info", "looking")
+    site.gates.entered["watch"].release()
+    end = time.monotonic() + site.BOUND
+    while not ctx.cancelled:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    site.gates.left.append("watch")
 
 
 def cancel(request_id, reason="enough"):
@@ -180,6 +198,61 @@ def test_in_the_modern_era_a_connection_that_goes_is_the_cancellation(applicatio
 
     on_loop(main())
     assert not PendingRequest.objects.exists()
+
+
+@pytest.mark.parametrize("says", [True, False])
+def test_in_the_modern_era_synchronous_code_sees_that_the_connection_went(
+    application, on_loop, says
+):
+    async def main():
+        message, headers = watching(says=says)
+
+        async def enter():
+            async with Client(application).request("POST", message, **headers) as connection:
+                await connection.message()
+
+        going = asyncio.create_task(enter())
+        await site.gates.reached("watch")
+        if says:
+            await going
+        else:
+            going.cancel()
+            await asyncio.wait([going])
+        await until(lambda: site.gates.left, ["watch"])
+
+    on_loop(main())
+
+
+def test_a_connection_that_goes_before_the_first_event_is_the_cancellation_as_well(on_loop):
+    """As it is told by a server that cancels the application."""
+    started = asyncio.Event()
+
+    async def main():
+        message, headers = watching(says=True)
+        body = [{"type": "http.request", "body": json.dumps(message).encode()}]
+        given = {**HEADERS, **{k.replace("_", "-"): v for k, v in headers.items()}}
+
+        async def receive():
+            return body.pop() if body else await asyncio.Event().wait()
+
+        async def send(event):
+            started.set()
+            await asyncio.Event().wait()
+
+        scope = scope_of("/mcp", headers=given.items())
+        serving = asyncio.create_task(mount(get_asgi_application())(scope, receive, send))
+        await started.wait()
+        serving.cancel()
+        await asyncio.wait([serving])
+        await until(lambda: site.gates.left, ["watch"])
+
+    on_loop(main())
+
+
+def watching(*, says):
+    message, headers = modern("tools/call", name="watch", arguments={"says": says})
+    message["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "info"
+    return message, _named(headers)
 
 
 def _named(headers):
