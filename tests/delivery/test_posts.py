@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from django_mcp.models import OutgoingMessage, PendingRequest, Stream
+from tests.asgi import modern
+from tests.wire.speech import IDS
 
 from . import site
 from .streaming import Client
@@ -90,17 +92,40 @@ def test_a_call_that_lasts_streams_without_a_word(application, on_loop, settings
     on_loop(main())
 
 
-def test_an_error_after_the_first_word_is_an_event_with_its_id(application, on_loop):
+@pytest.mark.parametrize("request_id", IDS, ids=repr)
+def test_an_error_after_the_first_word_is_an_event_with_its_id(application, on_loop, request_id):
+    """E11."""
+
     async def main():
         client = await Client(application).open()
-        async with client.call("crash", id=0) as connection:
+        async with client.call("crash", id=request_id) as connection:
             assert connection.status == 200
             return await connection.messages()
 
     *_, last = on_loop(main())
-    assert last["id"] == 0
+    assert (type(last["id"]), last["id"]) == (type(request_id), request_id)
+    assert set(last) == {"jsonrpc", "id", "error"}
     assert last["error"]["code"] == -32603
     assert PendingRequest.objects.get().state == "failed"
+
+
+@pytest.mark.parametrize("request_id", IDS, ids=repr)
+def test_in_the_modern_era_too_it_has_its_id(application, on_loop, request_id):
+    """E11."""
+
+    async def main():
+        message, headers = modern("tools/call", name="crash", arguments={})
+        message |= {"id": request_id}
+        message["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "info"
+        given = {name.replace("-", "_"): value for name, value in headers.items()}
+        async with Client(application).request("POST", message, **given) as connection:
+            assert connection.is_stream
+            return await connection.messages()
+
+    *said, last = on_loop(main())
+    assert [each["params"]["data"] for each in said] == ["before"]
+    assert (type(last["id"]), last["id"]) == (type(request_id), request_id)
+    assert last["error"]["code"] == -32603
 
 
 @pytest.mark.parametrize("accept", ["application/json", "application/json;q=1, text/*;q=0"])

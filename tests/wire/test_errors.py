@@ -1,8 +1,8 @@
 """
 Errors keep the request's id: table E of the acceptance list.
 
-Every row is tried with every id, for both type and value may be lost. Left to later milestones:
-429 of E10 (there is no rate limit yet), and E11 (there are no streams yet).
+Every row is tried with every id, for both type and value may be lost. E11, errors on streams, is
+among the tests of delivery.
 """
 
 from __future__ import annotations
