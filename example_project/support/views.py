@@ -26,4 +26,5 @@ class LandingView(TemplateView):
             debug=settings.DEBUG,
             unfinished=Ticket.objects.unfinished().count(),
             articles=Article.objects.count(),
+            paid=Ticket.objects.filter(status=Ticket.Status.OPEN, paid__gt=0).first(),
         )

@@ -13,6 +13,7 @@ and one that stands alone chooses the project in which the page goes on:
     <!-- project: tutorial -->          a copy of what the tutorial ends with; so begins every page
     <!-- project: startproject -->      fresh from Django's own commands, with an app "shop"
     <!-- project: empty -->             an empty directory
+    <!-- project: demo -->              the example project, as a clone of the repository has it
 
 Python is always a file or run. Whatever is not understood is an error, so that no snippet is
 skipped by mistake.
@@ -27,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PROJECTS = ("tutorial", "startproject", "empty")
+PROJECTS = ("tutorial", "startproject", "empty", "demo")
 
 ALLOWED = {
     "python": {"file", "append", "run"},

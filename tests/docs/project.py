@@ -32,6 +32,7 @@ class Project:
         self.root = root
         self.logs = logs
         self.port = port
+        self.settings = "mysite.settings"
         self._servers: list[subprocess.Popen[bytes]] = []
         self._waiting: list[Snippet] = []
         self._modules: set[str] = set()
@@ -57,7 +58,7 @@ class Project:
         files = [self._numbered(index, snippet) for index, snippet in enumerate(self._waiting)]
         where = self._waiting[0].where
         self._waiting = []
-        self._run([sys.executable, str(RUNNER), *files], where)
+        self._run([sys.executable, str(RUNNER), self.settings, *files], where)
 
     def close(self) -> None:
         """Stop the servers."""
@@ -76,7 +77,7 @@ class Project:
         script = ["from django.core.management import call_command", CHECK]
         script += [f"import {module}" for module in sorted(self._modules)]
         file = self._scratch("check.py", "\n".join(script))
-        self._run([sys.executable, str(RUNNER), file], where)
+        self._run([sys.executable, str(RUNNER), self.settings, file], where)
 
     def _write(self, snippet: Snippet) -> None:
         path = self.root / snippet.argument
@@ -98,9 +99,11 @@ class Project:
 
     def _serve(self, snippet: Snippet) -> None:
         command = shlex.split(self._ported(snippet.code.strip().removeprefix("$ ")))
+        # The autoreloader would serve from a process that is not ours to stop.
         if "runserver" in command:
-            # The autoreloader would serve from a process that is not ours to stop.
             command += ["--noreload", str(self.port)]
+        elif "demo" in command:
+            command += ["--noreload"]
         log = self.logs / f"server-{len(self._servers)}.log"
         with log.open("wb") as sink:
             server = subprocess.Popen(
@@ -138,6 +141,7 @@ class Project:
             # `python` on a page is the one that runs the tests.
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{inherited.get('PATH', '')}",
             "PYTHONPATH": str(ROOT),
+            "PORT": str(self.port),
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONUNBUFFERED": "1",
         }

@@ -1,7 +1,7 @@
 """Runs snippets in a project, one after the other, as in one session of ``manage.py shell``.
 
-Started as a program, in the directory of the project, with the files to run. The environment is
-that of Django's tests, but for the database, which is the project's.
+Started as a program, in the directory of the project, with its settings and the files to run. The
+environment is that of Django's tests, but for the database, which is the project's.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 
 
-def main(files: list[str]) -> None:
+def main(settings: str, files: list[str]) -> None:
     """Set up Django and run ``files`` in one namespace."""
     sys.path.insert(0, os.getcwd())
-    os.environ["DJANGO_SETTINGS_MODULE"] = "mysite.settings"
+    os.environ["DJANGO_SETTINGS_MODULE"] = settings
     import django  # noqa: PLC0415
     from django.test.utils import setup_test_environment  # noqa: PLC0415
 
@@ -27,4 +27,4 @@ def main(files: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(sys.argv[1], sys.argv[2:])

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from .markdown import Snippet, snippets, text_of
+from .markdown import ROOT, Snippet, snippets, text_of
 from .project import Project, free_port
 
 TUTORIAL = "docs/tutorial/first-server.md"
@@ -55,6 +55,9 @@ class Workshop:
         project = Project(place / "project", logs, port=self._port)
         if name == "empty":
             project.root.mkdir()
+        elif name == "demo":
+            project.settings = "example_project.settings"
+            _copy_demo(project.root)
         else:
             shutil.copytree(self._base(name), project.root)
         return project
@@ -64,6 +67,12 @@ class Workshop:
             own = _tutorial() if name == "tutorial" else _startproject()
             self._made[name] = self._build("empty", own)
         return self._made[name]
+
+
+def _copy_demo(place: Path) -> None:
+    # Without a database that somebody may have made beside it.
+    shutil.copytree(ROOT / "example_project", place / "example_project")
+    shutil.copy(ROOT / "manage.py", place)
 
 
 def _tutorial() -> list[Snippet]:

@@ -20,6 +20,18 @@ def test_landing_page_says_where_the_endpoint_is(client):
     assert "/admin/" in page
 
 
+def test_landing_page_has_something_to_try(client):
+    page = client.get("/").text
+    ticket = Ticket.objects.filter(status="open", paid__gt=0)[0]
+    assert f"Refund ticket {ticket.pk}." in page
+    assert f"ticket://{ticket.pk}" in page
+    assert f"/admin/support/ticket/{ticket.pk}/change/" in page
+    Ticket.objects.update(paid=None)
+    page = client.get("/").text
+    assert "Close all tickets" in page
+    assert "Refund ticket" not in page
+
+
 def test_landing_page_loads_nothing_from_elsewhere(client):
     page = client.get("/").text
     assert "src=" not in page
