@@ -15,13 +15,13 @@ from django_mcp.protocol.errors import MCPError
 from django_mcp.protocol.lifecycle import Sender
 from django_mcp.protocol.messages import Request
 from django_mcp.protocol.versions import BY_NAME
-from django_mcp.scripted_user import CAPABILITIES, Answers, Asked, ScriptedUser
 from django_mcp.server.calling import Result
 from django_mcp.server.dispatcher import dispatch
 from django_mcp.server.exchange import Exchange
 from django_mcp.server.ports import Policy, Ports, Principal, SessionInfo
 from django_mcp.server.progress import Progress
 from django_mcp.testing import Answer, MCPClient
+from django_mcp.testing.user import CAPABILITIES, Answers, Asked, ScriptedUser
 from django_mcp.transport.runners import Inline, run_inline
 from django_mcp.transport.usercode import DjangoBridge
 from tests.wire import schemas

@@ -14,9 +14,9 @@ from mcp_types import ResourceLink
 
 from django_mcp import Context, MCPServer, endpoint
 from django_mcp.asgi import mount
-from django_mcp.scripted_user import CAPABILITIES
 from django_mcp.server.errors import QuestionMisplaced
 from django_mcp.testing import MCPClient
+from django_mcp.testing.user import CAPABILITIES
 from tests import asgi
 
 from .support import MODERN, Client, accepted, legacy, modern, requests_of, text_of

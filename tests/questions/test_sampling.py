@@ -17,8 +17,8 @@ from mcp_types import (
 )
 
 from django_mcp import Context, content
-from django_mcp.scripted_user import CAPABILITIES
 from django_mcp.server.questions.sampling import check, messages_of
+from django_mcp.testing.user import CAPABILITIES
 from tests.wire import schemas
 
 from .support import (

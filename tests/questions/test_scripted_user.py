@@ -12,10 +12,10 @@ from mcp_types import ElicitResult
 from pydantic import BaseModel
 
 from django_mcp import Context, MCPServer
-from django_mcp.scripted_user import (
+from django_mcp.testing import CANCEL, DECLINE, Asked, MCPClient
+from django_mcp.testing.user import (
     UnexpectedQuestion,
 )
-from django_mcp.testing import CANCEL, DECLINE, Asked, MCPClient
 
 from .support import MODERN, serve
 

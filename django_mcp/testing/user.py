@@ -10,10 +10,10 @@ from typing import Any, Final
 from mcp_types import Result
 from pydantic_core import to_jsonable_python
 
-from .transport.calls import InlineDoor
-from .transport.http import Reply
-from .transport.peers import Collected
-from .transport.posted import Posted
+from ..transport.calls import InlineDoor
+from ..transport.http import Reply
+from ..transport.peers import Collected
+from ..transport.posted import Posted
 
 CAPABILITIES: Final[dict[str, Any]] = {
     "elicitation": {"form": {}, "url": {}},

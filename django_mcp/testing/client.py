@@ -1,15 +1,4 @@
-"""``MCPClient``: call your tools in tests, in process and in either era.
-
-Everything runs inline, in the test's thread and on its database connection, so it works in a plain
-``TestCase``: what a test creates its tools see, and what they create is rolled back::
-
-    client = MCPClient().as_user(user)
-    client.tool("find_orders", status="open").assert_ok().assert_contains("Order 7")
-
-A scripted user answers what tools ask::
-
-    MCPClient(answers=[True]).tool("refund", order_id=7).assert_ok()
-"""
+"""A client of one server, in process."""
 
 from __future__ import annotations
 
@@ -29,95 +18,17 @@ from mcp_types import (
     PROTOCOL_VERSION_META_KEY,
 )
 
-from .default import mcp
-from .protocol import headers, sse
-from .protocol.versions import BY_NAME, NEWEST_LEGACY
-from .scripted_user import (
-    CANCEL,
-    CAPABILITIES,
-    DECLINE,
-    Answers,
-    Asked,
-    ScriptedDoor,
-    ScriptedUser,
-)
-from .server.changes import announcements
-from .server.ports import Principal
-from .server.registry import MCPServer
-from .transport.calls import Door
-from .transport.views import MCPView
+from ..default import mcp
+from ..protocol import headers
+from ..protocol.versions import BY_NAME, NEWEST_LEGACY
+from ..server.ports import Principal
+from ..server.registry import MCPServer
+from ..transport.calls import Door
+from ..transport.views import MCPView
+from .answer import Answer
+from .user import CAPABILITIES, Answers, Asked, ScriptedDoor, ScriptedUser
 
 CLIENT_INFO = {"name": "django_mcp.testing", "version": "1"}
-
-__all__ = ["CANCEL", "DECLINE", "Answer", "Asked", "MCPClient", "MCPFailure", "announcements"]
-
-
-class MCPFailure(AssertionError):
-    """A request ended in a JSON-RPC error where the test wanted a result."""
-
-
-class Answer:
-    """The answer to one request, with assertions that can be chained."""
-
-    def __init__(self, response: HttpResponse) -> None:
-        self.http = response
-        *said, last = _messages(response) or [{}]
-        self.message: dict[str, Any] = last
-        self.said: list[dict[str, Any]] = said
-        """What the call said before it ended: notifications of progress, log messages."""
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.http.status_code} {self.message}>"
-
-    @property
-    def error(self) -> dict[str, Any] | None:
-        """The JSON-RPC error: ``code``, ``message`` and perhaps ``data``."""
-        return self.message.get("error")
-
-    @property
-    def result(self) -> dict[str, Any]:
-        """The result; raises :class:`MCPFailure` if there is none."""
-        if "result" not in self.message:
-            raise MCPFailure(f"No result, but {self.error or self.http.status_code}")
-        result: dict[str, Any] = self.message["result"]
-        return result
-
-    @property
-    def text(self) -> str:
-        """All text in the result: content blocks, resource contents or prompt messages."""
-        return "\n".join(_texts(self.result))
-
-    def assert_ok(self) -> Answer:
-        """Assert that there is a result, and that it is not an ``isError`` result."""
-        assert not self.result.get("isError"), f"The tool reported an error: {self.text}"
-        return self
-
-    def assert_failed(self, text: str = "") -> Answer:
-        """Assert an ``isError`` result that contains ``text``."""
-        assert self.result.get("isError"), f"The tool reported no error: {self.text}"
-        return self.assert_contains(text)
-
-    def assert_error(self, code: int, text: str = "") -> Answer:
-        """Assert a JSON-RPC error with ``code`` whose message contains ``text``."""
-        assert self.error is not None, f"No error, but {self.message.get('result')}"
-        assert self.error["code"] == code, f"Another error: {self.error}"
-        assert text in self.error["message"], f"{text!r} is not in {self.error['message']!r}"
-        return self
-
-    def assert_contains(self, text: str) -> Answer:
-        """Assert that the result's text contains ``text``."""
-        assert text in self.text, f"{text!r} is not in {self.text!r}"
-        return self
-
-    def assert_structured(self, expected: Any) -> Answer:
-        """Assert the structured content of a tool's result."""
-        assert self.structured == expected, f"{self.structured!r} is not {expected!r}"
-        return self
-
-    @property
-    def structured(self) -> Any:
-        """The structured content of a tool's result, or ``None``."""
-        return self.result.get("structuredContent")
 
 
 class MCPClient:
@@ -353,20 +264,3 @@ class _View(MCPView):
     def inline_door(self) -> Door:
         """Return a door that answers, if there is somebody to."""
         return super().inline_door() if self.user is None else ScriptedDoor(self.user)
-
-
-def _messages(response: HttpResponse) -> list[dict[str, Any]]:
-    if not response.content:
-        return []
-    if response.headers.get("Content-Type") != sse.MEDIA_TYPE:
-        return [json.loads(response.content)]
-    lines = response.content.decode().splitlines()
-    return [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
-
-
-def _texts(value: Any) -> list[str]:
-    if isinstance(value, dict):
-        own = [value["text"]] if isinstance(value.get("text"), str) else []
-        members = (each for name, each in value.items() if name != "structuredContent")
-        return own + [text for each in members for text in _texts(each)]
-    return [text for each in value for text in _texts(each)] if isinstance(value, list) else []
