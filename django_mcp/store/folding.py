@@ -193,4 +193,9 @@ def _body(topic: Topic) -> str:
     return encode(notification(topic.notification())).decode()
 
 
+def list_changes(lists: Iterable[Kind]) -> list[str]:
+    """Return the messages that say that lists have changed."""
+    return [_LIST_CHANGED[kind] for kind in sorted(lists)]
+
+
 _LIST_CHANGED: Final = {kind: _body(Topic(kind)) for kind in LISTS}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -24,7 +24,7 @@ from .peers import CallPeer, Collected, Durable
 from .posted import Item, Outcome, Posted, state_of
 from .runners import Inline, OnLanes
 from .staying import Staying
-from .streams import HELD, RETRY_MS, EventId, Mailbox, events
+from .streams import RETRY_MS, EventId, Mailbox, events, reader_into, resume
 
 T = TypeVar("T")
 
@@ -214,7 +214,13 @@ class _Answering:
         for call in kept.cancelled:
             self._soon(self._note_stop, call, Stop.CANCELLED)
         if self._post.durable and self._reader is None and self._connected and not kept.lost:
-            self._reader = self._open_reader()
+            self._reader = reader_into(
+                self._mailbox,
+                stream=self._post.id,
+                cursor=0,
+                epoch=self._post.epoch,
+                own=False,
+            )
             ledger().readers.add(self._reader)
         if self._posted.takes_stream:
             self._spoke()
@@ -224,21 +230,6 @@ class _Answering:
         for call in list(self._stops):
             self._note_stop(call, Stop.SESSION_ENDED)
         self._stream.set()
-
-    def _open_reader(self) -> Reader:
-        reader = Reader(
-            stream=self._post.id,
-            cursor=0,
-            epoch=self._post.epoch,
-            own=False,
-            deliver=lambda messages: self._deliver(reader, messages),
-            finish=self._mailbox.finish,
-        )
-        return reader
-
-    def _deliver(self, reader: Reader, messages: Sequence[Message]) -> None:
-        self._mailbox.put(messages)
-        reader.ready = len(self._mailbox) < HELD
 
     # The connection
 
@@ -257,9 +248,8 @@ class _Answering:
         return Shown(shown, lambda: self._soon(self._disconnect))
 
     def _drained(self) -> None:
-        if self._reader is not None and not self._reader.ready:
-            self._reader.ready = True
-            ledger().ring()
+        if self._reader is not None:
+            resume(self._reader)
 
     def _release(self) -> bool:
         """End the connection, so that the client comes back for the rest."""

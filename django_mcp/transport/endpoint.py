@@ -204,6 +204,7 @@ class _Visit:
             revision=revision,
             session=session,
             items=tuple(items),
+            takes_stream=headers.acceptable(self.request.headers.get("Accept")).events,
             is_batch=is_batch,
         )
         return await self.door.answer(posted)

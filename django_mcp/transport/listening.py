@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from typing import Final
 
 from ..conf import get_settings
@@ -13,25 +13,20 @@ from ..protocol import sse
 from ..protocol.errors import internal_error
 from ..protocol.messages import encode, error_response
 from ..server.capabilities import FEATURES
-from ..server.changes import LISTS
+from ..server.changes import LISTS, Kind
 from ..server.ports import Runner, SessionInfo
 from ..server.registry import MCPServer
 from ..store import outbox, streams
 from ..store.database import alias, available
-from ..store.folding import OwnStream
+from ..store.folding import OwnStream, list_changes
 from ..store.ledger import ledger
-from ..store.posts import Message
 from ..store.readers import Reader
 from . import replies
-from .http import Reply, Request
+from .http import Reply, Request, Shown
 from .replies import refuse
-from .streams import HELD, RETRY_MS, EventId, Mailbox, events
+from .streams import RETRY_MS, EventId, Mailbox, events, reader_into, resume
 
 LAST_EVENT_ID: Final = "Last-Event-ID"
-_LISTS_CHANGED: Final = [
-    encode({"jsonrpc": "2.0", "method": f"notifications/{each}/list_changed"}).decode()
-    for each in ("tools", "prompts", "resources")
-]
 
 
 async def listen(
@@ -59,7 +54,7 @@ async def _resume_own(
     if cursor < row.trimmed:
         # What is lost cannot be told any more; that something may have changed can.
         cursor = row.next_seq - 1
-        await runner.blocking(outbox.put, row.pk, _LISTS_CHANGED)
+        await runner.blocking(outbox.put, row.pk, list_changes(_lists(server)))
     await runner.blocking(_take_over, row)
     return _show(row, cursor, session, server)
 
@@ -78,36 +73,27 @@ def _show(
     stream: Stream, cursor: int, session: SessionInfo, server: MCPServer | None = None
 ) -> Reply:
     mailbox = Mailbox(asyncio.get_running_loop())
-    reader = Reader(
-        stream=stream.pk,
-        cursor=cursor,
-        epoch=stream.epoch,
-        own=bool(stream.own),
-        deliver=lambda messages: _deliver(reader, mailbox, messages),
-        finish=mailbox.finish,
+    reader = reader_into(
+        mailbox, stream=stream.pk, cursor=cursor, epoch=stream.epoch, own=bool(stream.own)
     )
-    own = None if server is None else _own(reader, session, server, stream.changes_seen)
+    own = None
+    if server is not None:
+        lists = _lists(server)
+        own = OwnStream(reader, session.id, server.name, lists, stream.changes_seen)
     return replies.stream(_events(reader, mailbox, session, own))
 
 
-def _own(reader: Reader, session: SessionInfo, server: MCPServer, seen: int) -> OwnStream:
-    lists = frozenset(kind for kind in LISTS if FEATURES[kind](server))
-    return OwnStream(reader, session.id, server.name, lists, seen)
+def _lists(server: MCPServer) -> frozenset[Kind]:
+    return frozenset(kind for kind in LISTS if FEATURES[kind](server))
 
 
-async def _events(
+def _events(
     reader: Reader, mailbox: Mailbox, session: SessionInfo, own: OwnStream | None
-) -> AsyncGenerator[bytes, None]:
+) -> AsyncGenerator[bytes]:
     primed = session.revision.resumable_posts
     opening = sse.KEEP_ALIVE
     if primed:
         opening = sse.priming(str(EventId(reader.stream, reader.cursor, reader.epoch)), RETRY_MS)
-
-    def drained() -> None:
-        if not reader.ready:
-            reader.ready = True
-            ledger().ring()
-
     shown = events(
         mailbox,
         opening=opening,
@@ -115,26 +101,21 @@ async def _events(
         ending=sse.pause(RETRY_MS),
         # 2025-06-18 and before: only the stream of the session itself may end before its time.
         max_age=get_settings().stream_max_age_seconds if primed or reader.own else float("inf"),
-        drained=drained,
+        drained=lambda: resume(reader),
     )
     # Joined first, then looked for what is there already: so nothing falls in between.
     ledger().readers.add(reader)
     if own is not None:
         ledger().changes.add(own)
     ledger().ring()
-    try:
-        async for event in shown:
-            yield event
-    finally:
-        ledger().readers.remove(reader)
-        if own is not None:
-            ledger().changes.remove(own)
-            ledger().run(lambda: streams.leave(reader.stream, reader.epoch))
+    return Shown(shown, lambda: _leave(reader, own))
 
 
-def _deliver(reader: Reader, mailbox: Mailbox, messages: Sequence[Message]) -> None:
-    mailbox.put(messages)
-    reader.ready = len(mailbox) < HELD
+def _leave(reader: Reader, own: OwnStream | None) -> None:
+    ledger().readers.remove(reader)
+    if own is not None:
+        ledger().changes.remove(own)
+        ledger().run(lambda: streams.leave(reader.stream, reader.epoch))
 
 
 def _open_own(session: SessionInfo) -> Stream:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..protocol import headers
 from ..protocol.errors import ErrorCode, MCPError
 from ..protocol.messages import Request as Message
 from ..protocol.versions import Revision
@@ -65,12 +64,9 @@ class Posted:
     revision: Revision
     session: SessionInfo | None
     items: tuple[Item, ...]
+    takes_stream: bool
+    """Whether the client takes a stream for an answer."""
     is_batch: bool = False
-
-    @property
-    def takes_stream(self) -> bool:
-        """Whether the client takes a stream for an answer."""
-        return headers.acceptable(self.request.headers.get("Accept")).events
 
     @property
     def speaks(self) -> bool:

@@ -8,12 +8,14 @@ import binascii
 import time
 import uuid
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ..protocol import sse
+from ..store.ledger import ledger
 from ..store.posts import Message
+from ..store.readers import Reader
 
 KEEP_ALIVE_SECONDS: Final = 15.0
 """Proxies close connections on which nothing moves for a minute, some after half of one."""
@@ -66,11 +68,14 @@ class Mailbox:
 
     def put(self, messages: Iterable[Message]) -> None:
         """Add messages. From any thread."""
-        self._on_loop(self._messages.extend, messages)
+        self._messages.extend(messages)
+        self._tell()
 
     def finish(self, ending: bytes = b"") -> None:
         """Say that nothing more comes but ``ending``. From any thread."""
-        self._on_loop(self._finish, ending)
+        if not self.finished:
+            self.finished, self.ending = True, ending
+            self._tell()
 
     def __len__(self) -> int:
         return len(self._messages)
@@ -86,17 +91,36 @@ class Mailbox:
                 return None
         return self._messages.popleft() if self._messages else None
 
-    def _finish(self, ending: bytes) -> None:
-        if not self.finished:
-            self.finished, self.ending = True, ending
-
-    def _on_loop(self, function: Callable[..., object], *args: object) -> None:
-        def change() -> None:
-            function(*args)
-            self._news.set()
-
+    def _tell(self) -> None:
         if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(change)
+            self._loop.call_soon_threadsafe(self._news.set)
+
+
+def reader_into(
+    mailbox: Mailbox, *, stream: uuid.UUID, cursor: int, epoch: int, own: bool
+) -> Reader:
+    """Return a reader that fills ``mailbox`` while its client keeps up."""
+
+    def deliver(messages: Sequence[Message]) -> None:
+        mailbox.put(messages)
+        reader.ready = len(mailbox) < HELD
+
+    reader = Reader(
+        stream=stream,
+        cursor=cursor,
+        epoch=epoch,
+        own=own,
+        deliver=deliver,
+        finish=mailbox.finish,
+    )
+    return reader
+
+
+def resume(reader: Reader) -> None:
+    """Let a reader go on whose client has caught up."""
+    if not reader.ready:
+        reader.ready = True
+        ledger().ring()
 
 
 async def events(
@@ -122,10 +146,10 @@ async def events(
             yield sse.event(message.body.encode(), label(message))
             if not mailbox:
                 drained()
-        elif mailbox.finished:
+        elif mailbox.finished and not mailbox:
             if mailbox.ending:
                 yield mailbox.ending
             return
-        else:
+        elif not mailbox:
             yield sse.KEEP_ALIVE
     yield ending
