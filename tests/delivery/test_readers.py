@@ -56,9 +56,7 @@ def at_the_query(monkeypatch: Any, action: Any) -> None:
     monkeypatch.setattr(streams, "positions", positions)
 
 
-def test_a_connection_that_joins_during_a_look_stays_and_is_found_by_the_next(
-    readers, monkeypatch
-):
+def test_a_connection_that_joins_during_a_look_stays_and_is_found_by_the_next(readers, monkeypatch):
     first, second = Connection(1), Connection(2)
     readers.add(first.reader)
     at_the_query(monkeypatch, lambda: readers.add(second.reader))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
+from django.core.asgi import get_asgi_application
 
 from django_mcp.models import OutgoingMessage, PendingRequest, Session, Stream
 from django_mcp.store import outbox
+from django_mcp.store.ledger import ledger
 
 from . import site
 from .streaming import Client
@@ -314,3 +318,37 @@ def test_a_session_that_ends_tells_the_calls_in_flight(application, on_loop):
     assert only["error"]["code"] == -32001
     assert status == 404
     assert PendingRequest.objects.get().state == "failed"
+
+
+def slow_to_leave(get_response):
+    """Hold up, as middleware does, what the view has returned."""
+
+    def respond(request):
+        response = get_response(request)
+        if response.streaming:
+            site.gates.wait("leaving")
+        return response
+
+    return respond
+
+
+def test_a_stream_that_nobody_begins_to_read_is_left(on_loop, settings):
+    """Its client has gone while middleware still had the response."""
+    settings.MIDDLEWARE = [f"{__name__}.slow_to_leave"]
+
+    async def main():
+        client = await Client(get_asgi_application()).open()
+
+        async def get():
+            async with client.listen():
+                pass
+
+        getting = asyncio.create_task(get())
+        await site.gates.reached("leaving")
+        getting.cancel()
+        site.gates.open("leaving")
+        await asyncio.wait([getting])
+        await until(lambda: Stream.objects.get().reader, "")
+        assert not ledger().readers
+
+    on_loop(main())
