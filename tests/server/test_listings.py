@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from django.conf import settings
@@ -11,9 +11,11 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import override_settings
 from mcp_types import Resource
+from pydantic import Field
 
 from django_mcp import Context, MCPServer, RegistrationError
 from django_mcp.content import resource_link
+from django_mcp.protocol.cursors import Cursor
 from tests.server.lists import add, full, pages
 from tests.server.support import LEGACY, MODERN, REVISIONS, client_of
 
@@ -316,6 +318,17 @@ def test_a_cursor_into_a_listing_that_is_gone_is_invalid():
     client_of(full("a")).request("resources/list", cursor=following).assert_error(
         -32602, "Invalid cursor"
     )
+
+
+def test_a_cursor_that_the_listing_function_cannot_read_is_invalid():
+    def numbered(after: Annotated[str | None, Field(pattern=r"^it://\d+$")] = None) -> list[Any]:
+        return made("it", "1", "2", "3")
+
+    server = MCPServer("test")
+    listing(server, "it", numbered)
+    forged = Cursor("it://{key}", "it://abc").encode()
+    answer = client_of(server).request("resources/list", cursor=forged)
+    answer.assert_error(-32602, "Invalid cursor")
 
 
 @pytest.mark.django_db

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -164,7 +164,7 @@ def _list_by_function(
 
     return Call(
         function=listing.function,
-        arguments=listing.bind(_after(listing, last), exchange=exchange),
+        arguments=_bind(listing, last, exchange),
         peer=exchange.peer,
         is_async=listing.is_async,
         finish=finish,
@@ -173,10 +173,15 @@ def _list_by_function(
     )
 
 
-def _after(listing: Signature, last: str | None) -> dict[str, Any]:
+def _bind(listing: Signature, last: str | None, exchange: Exchange) -> Mapping[str, Any]:
+    given: dict[str, Any] = {}
     if "after" in listing.required or ("after" in listing.names and last is not None):
-        return {"after": last}
-    return {}
+        given["after"] = last
+    try:
+        return listing.bind(given, exchange=exchange)
+    except ArgumentError as error:
+        # Cursors are not signed: this one was made by somebody else.
+        raise invalid_params("Invalid cursor; start again without one") from error
 
 
 def _take(value: Any, listing: Signature, last: str | None, room: int) -> tuple[list[Any], bool]:
