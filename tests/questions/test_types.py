@@ -282,7 +282,7 @@ class Login(BaseModel):
         (int | str, "it is not a flat value"),
         (list[int], "it is not a flat value"),
         (object, "it is not a flat value"),
-        (object(), "A question cannot ask for"),
+        pytest.param(object(), "A question cannot ask for", id="an instance"),
     ],
     ids=str,
 )
