@@ -18,6 +18,8 @@ Direction = PendingRequest.Direction
 
 LEASE: Final = timedelta(seconds=30)
 """How long a process that says nothing counts as alive."""
+LISTEN: Final = "subscriptions/listen"
+"""Method of a request that lasts until its client goes."""
 CANCELLATION: Final = "notifications/cancelled"
 """Method of the row that a cancellation leaves for a call that has none yet."""
 

@@ -19,7 +19,7 @@ from ..conf import get_settings
 from ..models import PendingRequest
 from ..protocol.messages import RequestId, same_id
 from .database import alias
-from .pending import LEASE
+from .pending import LEASE, LISTEN
 from .posts import Call, Post
 from .sessions import LIVE
 
@@ -101,7 +101,8 @@ class Requests:
         """Give rows to the calls that have become long, and let out what they hold back."""
         limit = time.monotonic() - get_settings().stream_after_seconds
         for running in list(self._calls.values()):
-            if running.call.started < limit:
+            # One that listens writes its row itself, however long it has waited for its turn.
+            if running.call.started < limit and running.call.method != LISTEN:
                 running.post.open()
             running.pulse()
 

@@ -18,11 +18,9 @@ from ..server.changes import Topic, too_many_subscriptions
 from ..server.ports import Principal, SessionInfo
 from .changes import BATCH, in_batches, key_of, last_number
 from .database import alias, available, insist
-from .pending import call_row
+from .pending import LISTEN, call_row
 from .posts import Call, Post
 from .sessions import LIVE
-
-LISTEN = "subscriptions/listen"
 
 State = PendingRequest.State
 

@@ -223,6 +223,30 @@ def test_a_stream_is_a_row_while_it_lasts(application, on_loop, users):
     on_loop(main())
 
 
+def test_one_that_has_waited_long_for_its_turn_has_one_row(
+    application, on_loop, settings, monkeypatch
+):
+    """It is a long call before it is a stream: others of that age are written by the ledger."""
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "STREAM_AFTER_SECONDS": 0.001}
+    register = staying.Staying._register
+
+    def late(self: Any, topics: Any) -> int:
+        ledger().requests.pulse()
+        ledger()._write()
+        return register(self, topics)
+
+    monkeypatch.setattr(staying.Staying, "_register", late)
+
+    async def main():
+        async with listening(application, EVERYTHING) as stream:
+            first = await stream.message()
+            await notify(Topic(Kind.TOOLS))
+            return first, await stream.message(), await in_thread(PendingRequest.objects.count)
+
+    first, second, rows = on_loop(main())
+    assert (first["method"], told(second), rows) == (ACKNOWLEDGED, TOOLS, 1)
+
+
 def test_whoever_ends_it_ends_it_gracefully(application, on_loop):
     """As in the admin: the client learns that nothing went wrong."""
 
