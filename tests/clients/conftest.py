@@ -1,21 +1,48 @@
-"""Serves the bookshop through every door, and sends every client there once."""
+"""Sends every client to the bookshop, through every door, and to the library, at two workers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
-from tests.conformance.servers import RunningServer, running_server
+from tests.balancer import Cut, Passed, balancing
+from tests.conformance.servers import RunningServer, running_server, running_servers
+from tests.services import require_redis
 
 from .peers import PEERS, Peer, Story
 
+T = TypeVar("T")
+
 HERE = Path(__file__).resolve().parent
 DOORS = ["mount", "daphne", "wsgi"]
+LAYERS = {
+    "none": "",
+    "memory": "channels.layers.InMemoryChannelLayer",
+    "redis": "channels_redis.pubsub.RedisPubSubChannelLayer",
+}
+"""Channel layers. That in memory reaches nobody but its own process."""
+CUTS = [
+    # The priming event, and two sheets of six.
+    Cut(after=3, having=b"Mansfield Park"),
+    # The priming event alone: the question is not seen before the client has come back.
+    Cut(after=1, having=b'"dictate"'),
+    # The question as well: its answer is given while nobody looks at the stream.
+    Cut(after=2, having=b'"testify"'),
+    # The session's own stream, after the first change.
+    Cut(after=2, method="GET"),
+    # A modern stream of changes, after the acknowledgement and the first of them.
+    Cut(after=2, having=b"book://sanditon"),
+    # A modern call that has said one thing.
+    Cut(after=1, having=b"cut off"),
+]
+"""Where each conversation is interrupted."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -41,21 +68,31 @@ def server_of() -> Iterator[Callable[[str], RunningServer]]:
 @pytest.fixture(scope="session")
 def walked(server_of: Callable[[str], RunningServer]) -> Callable[[Peer, str], Story]:
     """Give a client's story at a door. Each is told once, however many tests read it."""
-    stories: dict[tuple[str, str], Story | BaseException] = {}
 
+    @told_once
     def walk(peer: Peer, door: str) -> Story:
-        key = (peer.name, door)
-        if key not in stories:
+        return peer.walk(server_of(door).url)
+
+    return walk
+
+
+def told_once(tell: Callable[[Peer, str], T]) -> Callable[[Peer, str], T]:
+    """Remember what a function returned, or raised, for each client."""
+    told: dict[tuple[str, str], T | BaseException] = {}
+
+    def tell_again(peer: Peer, where: str) -> T:
+        key = (peer.name, where)
+        if key not in told:
             try:
-                stories[key] = peer.walk(server_of(door).url)
+                told[key] = tell(peer, where)
             except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
-                stories[key] = error
-        story = stories[key]
+                told[key] = error
+        story = told[key]
         if isinstance(story, BaseException):
             raise story
         return story
 
-    return walk
+    return tell_again
 
 
 def visits() -> Iterator[object]:
@@ -88,3 +125,97 @@ def server(visit: tuple[Peer, str], server_of: Callable[[str], RunningServer]) -
 def story(visit: tuple[Peer, str], walked: Callable[[Peer, str], Story]) -> Story:
     """What the client saw."""
     return walked(*visit)
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """What a client asked, heard and answered, and the requests in which it did."""
+
+    story: Story
+    passed: list[Passed]
+
+
+@pytest.fixture(scope="session")
+def workers_of(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Callable[[str], list[RunningServer]]]:
+    """Give two workers that serve the library with a channel layer."""
+    with ExitStack() as stack:
+
+        @cache
+        def start(layer: str) -> list[RunningServer]:
+            if layer == "redis":
+                require_redis()
+            diary = tmp_path_factory.mktemp("library") / "diary"
+            serving = running_servers(
+                ["mount", "mount"],
+                settings="library.settings",
+                path=HERE,
+                variables={"LAYER": LAYERS[layer], "DIARY": str(diary)},
+            )
+            return stack.enter_context(serving)[0]
+
+        yield start
+
+
+@pytest.fixture(scope="session")
+def conversed(
+    workers_of: Callable[[str], list[RunningServer]],
+) -> Callable[[Peer, str], Conversation]:
+    """Give a client's conversation. Each is held once, however many tests read it."""
+
+    @told_once
+    def converse(peer: Peer, layer: str) -> Conversation:
+        workers = workers_of(layer)
+        with balancing([worker.port for worker in workers], CUTS) as balancer:
+            try:
+                return Conversation(peer.converse(balancer.url), balancer.passed)
+            except Exception as error:
+                for passed in balancer.passed[-10:]:
+                    error.add_note(f"{passed.method} {passed.asks} at {passed.worker}")
+                for worker in workers:
+                    error.add_note(worker.log.read_text(errors="replace")[-4000:])
+                raise
+
+    return converse
+
+
+def meetings() -> Iterator[object]:
+    """Every client at workers without a channel layer, and two of them with one."""
+    for peer in PEERS:
+        marks = [pytest.mark.node] if peer.needs_node else []
+        yield pytest.param((peer, "none"), id=peer.name, marks=marks)
+    for name, layer in [
+        ("python-legacy", "memory"),
+        ("python-legacy", "redis"),
+        ("python-auto", "redis"),
+    ]:
+        peer = next(peer for peer in PEERS if peer.name == name)
+        yield pytest.param((peer, layer), id=f"{name}-{layer}", marks=pytest.mark.workers)
+
+
+@pytest.fixture(params=meetings())
+def meeting(request: pytest.FixtureRequest) -> tuple[Peer, str]:
+    """One client, and the channel layer of the workers that it speaks with."""
+    pair: tuple[Peer, str] = request.param
+    return pair
+
+
+@pytest.fixture
+def speaker(meeting: tuple[Peer, str]) -> Peer:
+    """The client that speaks with the library."""
+    return meeting[0]
+
+
+@pytest.fixture
+def talk(meeting: tuple[Peer, str], conversed: Callable[[Peer, str], Conversation]) -> Story:
+    """What was said."""
+    return conversed(*meeting).story
+
+
+@pytest.fixture
+def passed(
+    meeting: tuple[Peer, str], conversed: Callable[[Peer, str], Conversation]
+) -> list[Passed]:
+    """The requests in which it was said, as the balancer saw them."""
+    return conversed(*meeting).passed

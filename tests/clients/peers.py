@@ -16,14 +16,14 @@ import pytest
 
 from tests.conformance import nodejs
 
-from . import python_client
+from . import python_client, python_conversation
 
 TYPESCRIPT = Path(__file__).resolve().parent / "ts"
 OLDEST_NODE = 20
-SECONDS = 60
+SECONDS = 120
 
 Story = dict[str, Any]
-"""For every step of walk.json what the client received, and the HTTP traffic."""
+"""For every step of a walk or a conversation what the client received."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +33,9 @@ class Peer:
     name: str
     revision: str
     walk: Callable[[str], Story]
+    """Look at everything that the bookshop has; the story has the HTTP traffic as well."""
+    converse: Callable[[str], Story]
+    """Let the library speak, ask and tell of changes."""
     needs_node: bool = False
     hides_not_found: bool = False
     """Whether it tells of the legacy code for an unknown resource as the modern one."""
@@ -53,10 +56,15 @@ def walk_in_python(url: str, *, mode: str) -> Story:
     return asyncio.run(python_client.walk(url, mode))
 
 
-def walk_in_typescript(url: str, *, script: str, mode: str) -> Story:
-    """Walk with a TypeScript client; skip without Node.js, but never in CI."""
+def converse_in_python(url: str, *, mode: str) -> Story:
+    """Converse with the Python SDK."""
+    return asyncio.run(python_conversation.converse(url, mode))
+
+
+def run_typescript(url: str, *, script: str, mode: str, what: str) -> Story:
+    """Walk or converse with a TypeScript client; skip without Node.js, but never in CI."""
     done = subprocess.run(
-        [_node(), script, url, mode],
+        [_node(), script, url, mode, what],
         cwd=TYPESCRIPT,
         capture_output=True,
         text=True,
@@ -80,13 +88,24 @@ def _node() -> str:
 
 
 def _python(name: str, mode: str, revision: str) -> Peer:
-    return Peer(name=name, revision=revision, walk=partial(walk_in_python, mode=mode))
+    return Peer(
+        name=name,
+        revision=revision,
+        walk=partial(walk_in_python, mode=mode),
+        converse=partial(converse_in_python, mode=mode),
+    )
 
 
 def _typescript(name: str, script: str, mode: str, revision: str) -> Peer:
-    walk = partial(walk_in_typescript, script=script, mode=mode)
-    hides = script == "client.mjs"
-    return Peer(name=name, revision=revision, walk=walk, needs_node=True, hides_not_found=hides)
+    run = partial(run_typescript, script=script, mode=mode)
+    return Peer(
+        name=name,
+        revision=revision,
+        walk=partial(run, what="walk"),
+        converse=partial(run, what="converse"),
+        needs_node=True,
+        hides_not_found=script == "client.mjs",
+    )
 
 
 PEERS = [

@@ -1,0 +1,21 @@
+"""Settings of the library: the conformance fixture's project with another app in it."""
+
+from __future__ import annotations
+
+import os
+
+from fixture.settings import *  # noqa: F403  settings on top of settings
+
+from tests.services import REDIS_URL
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django_mcp",
+    "library",
+]
+if os.environ["LAYER"]:
+    CHANNEL_LAYERS = {"default": {"BACKEND": os.environ["LAYER"]}}
+if "redis" in os.environ["LAYER"]:
+    CHANNEL_LAYERS["default"]["CONFIG"] = {"hosts": [REDIS_URL]}
+DJANGO_MCP = {"AUTH": "django_mcp.auth.public", "SERVER_NAME": "library"}
