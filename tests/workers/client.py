@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 from collections.abc import AsyncIterator, Sequence
@@ -53,10 +54,28 @@ class Client:
     """One legacy session, spread over all workers."""
 
     def __init__(self, urls: Sequence[str], http: httpx.AsyncClient) -> None:
+        self._every_url = urls
         self._urls = itertools.cycle(urls)
         self._http = http
         self._headers = dict(HEADERS)
         self._ids = itertools.count(1)
+        self._sent = [0]
+
+    def at(self, worker: int) -> Client:
+        """Return the same session, kept to one worker."""
+        kept = copy.copy(self)
+        kept._urls = itertools.cycle([self._every_url[worker]])
+        return kept
+
+    @property
+    def session_id(self) -> str:
+        """The secret ``Mcp-Session-Id``."""
+        return self._headers["Mcp-Session-Id"]
+
+    @property
+    def sent(self) -> int:
+        """How many requests of the session were sent so far, to whatever worker."""
+        return self._sent[0]
 
     async def open(self, revision: str = "2025-11-25", **capabilities: Any) -> Client:
         """Open the session, without waiting until the workers know that it is ready."""
@@ -83,6 +102,8 @@ class Client:
         """Make a request at the next worker."""
         given = {**self._headers, **{k.replace("_", "-"): v for k, v in headers.items()}}
         body = None if message is None else json.dumps(message)
+        if "Mcp-Session-Id" in given:
+            self._sent[0] += 1
         async with self._http.stream(
             method, next(self._urls), headers=given, content=body
         ) as response:
@@ -107,3 +128,43 @@ class Client:
         async with self.request("POST", message) as answer:
             await answer.response.aread()
             return answer.status
+
+
+class Stateless:
+    """A client of the modern revision, at one worker."""
+
+    REVISION = "2026-07-28"
+
+    def __init__(self, url: str, http: httpx.AsyncClient) -> None:
+        self._url = url
+        self._http = http
+
+    @asynccontextmanager
+    async def post(
+        self, method: str, /, *, id: Any = 1, name: str | None = None, **params: Any
+    ) -> AsyncIterator[Answer]:
+        """Send a request."""
+        meta = {
+            "io.modelcontextprotocol/protocolVersion": self.REVISION,
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }
+        mirrored = {"Mcp-Protocol-Version": self.REVISION, "Mcp-Method": method}
+        if name is not None:
+            params["name"] = mirrored["Mcp-Name"] = name
+        message = {
+            "jsonrpc": "2.0",
+            "id": id,
+            "method": method,
+            "params": {**params, "_meta": meta},
+        }
+        async with self._http.stream(
+            "POST", self._url, headers={**HEADERS, **mirrored}, json=message
+        ) as response:
+            yield Answer(response)
+
+    async def call(self, tool: str, /, **arguments: Any) -> Any:
+        """Call a tool; return its result, as it was before it became text."""
+        async with self.post("tools/call", name=tool, arguments=arguments) as answer:
+            result = (await answer.all())[-1]["result"]
+        assert not result.get("isError"), result
+        return result.get("structuredContent")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from .client import Client
-from .conftest import BOUND, Workers
+from .serving import BOUND, Workers
 
 PARALLEL = 8
 TOOLS = ["work", "awork", "speak", "aspeak"]
@@ -70,10 +72,10 @@ def test_a_burst_right_after_initialize_is_served(workers):
             client = await Client(workers.urls, http).open()
             initialized = client.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
             requests = [
-                _answer(client.post("logging/setLevel", level="debug")),
-                _answer(client.post("tools/list")),
-                _answer(client.call("work", value="x")),
-                _answer(client.post("ping")),
+                last_of(client.post("logging/setLevel", level="debug")),
+                last_of(client.post("tools/list")),
+                last_of(client.call("work", value="x")),
+                last_of(client.post("ping")),
             ]
             status, *answers = await asyncio.gather(initialized, *requests)
             assert status == 202
@@ -153,28 +155,22 @@ def test_a_broken_stream_goes_on_at_another_worker(workers, tool):
     workers.run(main)
 
 
-def test_a_cancellation_reaches_the_call_at_another_worker(workers):
-    """F13."""
+@pytest.mark.parametrize("speaks", [False, True])
+def test_a_cancellation_reaches_the_call_at_another_worker(workers, speaks):
+    """F13: whether the call has rows already, or has just begun."""
 
     async def main(http):
         client = await (await Client(workers.urls, http).open()).ready()
-
-        async def one(tool: str, name: str) -> object:
-            async with client.call(tool, id=name, value=name, seconds=30) as answer:
-                return (await answer.all())[-1]
-
-        calls = [
-            asyncio.create_task(one(tool, f"{tool}-{number}"))
-            for tool in ("awork", "aspeak")
-            for number in range(4)
-        ]
-        await asyncio.sleep(0.3)
-        for tool in ("awork", "aspeak"):
-            for number in range(4):
-                params = {"requestId": f"{tool}-{number}"}
-                message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
-                assert await client.send(message) == 202
-        return [await each for each in calls]
+        calls = await hold(workers, client, ["hold", "ahold"] * 4, speaks=speaks)
+        for name in calls:
+            # The workers take turns: four of these go to another one than the call.
+            message = {
+                "jsonrpc": "2.0",
+                "method": "notifications/cancelled",
+                "params": {"requestId": name},
+            }
+            assert await client.send(message) == 202
+        return [await each for each in calls.values()]
 
     answers = workers.run(main)
     assert [each["error"]["code"] for each in answers] == [-32800] * 8
@@ -185,17 +181,10 @@ def test_a_session_that_ends_elsewhere_ends_its_calls_and_stays_ended(workers):
 
     async def main(http):
         client = await (await Client(workers.urls, http).open()).ready()
-
-        async def one(name: str) -> object:
-            async with client.call("aspeak", id=name, value=name, seconds=30) as answer:
-                return (await answer.all())[-1]
-
-        calls = [asyncio.create_task(one(str(number))) for number in range(6)]
-        await asyncio.sleep(0.5)
+        calls = await hold(workers, client, ["ahold", "hold", "ahold"] * 2, speaks=True)
         async with client.request("DELETE") as ended:
             assert ended.status == 204
-        async with asyncio.timeout(5):
-            answers = [await each for each in calls]
+        answers = {name: await each for name, each in calls.items()}
         for _ in range(4):
             async with client.post("ping", id="after") as gone:
                 assert gone.status == 404
@@ -203,31 +192,47 @@ def test_a_session_that_ends_elsewhere_ends_its_calls_and_stays_ended(workers):
         return answers
 
     answers = workers.run(main)
-    assert [(each["id"], each["error"]["code"]) for each in answers] == [
-        (str(number), -32001) for number in range(6)
-    ]
+    assert [answer["id"] for answer in answers.values()] == list(answers)
+    assert [answer["error"]["code"] for answer in answers.values()] == [-32001] * 6
 
 
-def test_a_long_call_holds_up_nobody(workers):
-    """P15."""
+@pytest.mark.parametrize("tool", ["hold", "ahold"])
+def test_a_long_call_holds_up_nobody(workers, tool):
+    """P15: while it runs, everything else of its session is answered."""
 
     async def main(http):
         client = await (await Client(workers.urls, http).open()).ready()
-        long = asyncio.create_task(_answer(client.call("speak", value="long", seconds=3)))
-        await asyncio.sleep(0.2)
+        ((name, long),) = (await hold(workers, client, [tool], speaks=True)).items()
         loop = asyncio.get_running_loop()
         waits = []
         for number in range(20):
             started = loop.time()
-            assert await _answer(client.call("work", value=str(number)))
+            assert "result" in await last_of(client.call("work", value=str(number)))
             waits.append(loop.time() - started)
+        assert await ask_in_parallel(client, list(range(PARALLEL))) == []
         assert not long.done()
-        await long
+        workers.gates.open(name)
+        assert (await long)["id"] == name
         return sorted(waits)[10]
 
-    assert workers.run(main) < 0.5
+    print(f"{workers.run(main) * 1000:.1f} ms, the median of a call beside a long one")
 
 
-async def _answer(context):
+async def hold(
+    workers: Workers, client: Client, tools: list[str], *, speaks: bool
+) -> dict[str, asyncio.Task[Any]]:
+    """Make calls that wait until a test lets them go on; return them when they all wait."""
+    calls = {f"{tool}-{uuid4().hex}": tool for tool in tools}
+    tasks = {
+        name: asyncio.create_task(last_of(client.call(tool, id=name, value=name, speaks=speaks)))
+        for name, tool in calls.items()
+    }
+    for name in calls:
+        await workers.gates.until_reached(name)
+    return tasks
+
+
+async def last_of(context: Any) -> Any:
+    """Make a request, and return the last message of its answer."""
     async with context as answer:
         return (await answer.all())[-1]

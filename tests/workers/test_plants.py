@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
-from .client import Client
-from .conftest import Workers, serving
+from .client import Client, Stateless
+from .serving import serving
+from .test_interference import count, set_and_found, stored_and_read, written_in_excess
 from .test_queue import drain, produce, stream_of, what_is_wrong
-
-
-@contextmanager
-def workers_with(fault: str) -> Iterator[Workers]:
-    """Serve the shop with ``fault`` in every worker, and in every other process."""
-    with serving(PLANT=fault) as (servers, environment):
-        yield Workers(servers, environment)
 
 
 @pytest.mark.parametrize("fault", ["blob", "unlocked"])
 def test_a_queue_that_is_read_changed_and_written_back_loses_messages(fault):
-    """What php-sdk 275 does with the whole queue, and with its counter alone."""
-    with workers_with(fault) as workers:
+    """P6; what php-sdk 275 does with the whole queue, and with its counter alone."""
+    with serving(PLANT=fault) as workers:
         got = workers.run(lambda http: drain(workers, http, 200, seconds=8))
     assert what_is_wrong(got, 200) != ""
 
@@ -34,7 +26,7 @@ def test_two_connections_that_both_deliver_double_messages(fault, deliveries):
 
 
 def _deliveries(fault: str) -> int:
-    with workers_with(fault) as workers:
+    with serving(PLANT=fault) as workers:
 
         async def main(http):
             client = await (await Client(workers.urls, http).open()).ready()
@@ -52,7 +44,7 @@ def _deliveries(fault: str) -> int:
 
 @pytest.mark.parametrize("tool", ["ask", "aask"])
 def test_without_looking_or_being_rung_an_answer_is_not_heard(tool):
-    with workers_with("deaf") as workers:
+    with serving(PLANT="deaf") as workers:
 
         async def main(http):
             client = await (await Client(workers.urls, http).open(elicitation={})).ready()
@@ -67,3 +59,48 @@ def test_without_looking_or_being_rung_an_answer_is_not_heard(tool):
 
         with pytest.raises(TimeoutError):
             workers.run(main)
+
+
+def test_a_queue_that_all_requests_share_loses_a_stored_response():
+    """P2."""
+    with serving(PLANT="pauses,overwrites") as workers:
+        assert stored_and_read(workers, "hold", resumed=True) == []
+
+
+def test_a_session_that_is_saved_whole_forgets_and_miscounts():
+    """P4, P12."""
+    with serving(PLANT="whole") as workers:
+        assert set_and_found(workers, "hold")[0] > 0
+        assert "client_capabilities" in written_in_excess(workers)[0]
+        sent, rows = count(workers)
+        assert rows["request_count"] < sent
+
+
+def test_a_reader_that_joins_at_the_end_after_it_has_read_loses_what_comes_in_between():
+    """F7."""
+    with serving(PLANT="skips") as workers:
+        got = workers.run(lambda http: drain(workers, http, 200, seconds=30))
+    assert what_is_wrong(got, 200).startswith("lost=")
+
+
+@pytest.mark.parametrize(("fault", "heard"), [("unpolled", True), ("unpolled,late", False)])
+def test_a_reader_that_joins_after_the_look_misses_what_was_there(fault, heard):
+    """F7. Unless it looks by itself as well, which it does twice a second: hence without that."""
+    with serving(1, PLANT=fault) as workers:
+
+        async def main(http):
+            client = await (await Client(workers.urls, http).open()).ready()
+            put = Stateless(workers.urls[0], http)
+            async with client.listen() as own:
+                stream = await stream_of(own)
+            await put.call("put", stream=stream, data="there before")
+            async with client.listen() as own:
+                await stream_of(own)
+                hearing = asyncio.create_task(anext(own.messages()))
+                await asyncio.wait([hearing], timeout=None if heard else 3)
+                if not heard:
+                    assert not hearing.done()
+                    await put.call("put", stream=stream, data="rung")
+                return (await hearing)["params"]["data"]
+
+        assert workers.run(main) == "there before"

@@ -11,7 +11,7 @@ from collections import Counter
 from django_mcp.transport.streams import EventId
 
 from .client import Answer, Client
-from .conftest import HERE, Workers
+from .serving import HERE, Workers
 
 PRODUCERS = 4
 

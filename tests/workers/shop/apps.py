@@ -1,4 +1,4 @@
-"""The project's one app: its tools, and the faults that a test plants in it."""
+"""The project's one app: its tools, a record of its statements, and the faults of a test."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from django.apps import AppConfig
 
 
 class ShopConfig(AppConfig):
-    """Plants what ``PLANT`` names, before anything runs."""
+    """Records, and plants what ``PLANT`` names, before anything runs."""
 
     name = "shop"
 
     def ready(self) -> None:
-        """See :mod:`shop.faults`."""
-        from . import faults  # noqa: PLC0415
+        """See :mod:`shop.statements` and :mod:`shop.faults`."""
+        from . import faults, statements  # noqa: PLC0415
 
+        statements.statements.install()
         for name in filter(None, os.environ.get("PLANT", "").split(",")):
             getattr(faults, name)()

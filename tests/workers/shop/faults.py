@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
-from django_mcp.models import OutgoingMessage, Stream
+from django_mcp.models import OutgoingMessage, Session, Stream
 from django_mcp.store import ledger, outbox, streams
-from django_mcp.store.readers import Readers
+from django_mcp.store.readers import Reader, Readers
+
+from .gates import gates
+
+
+def pauses() -> None:
+    """Wait between storing the response of a held call and showing it. No fault: an occasion."""
+    keep = ledger.keep
+
+    def kept(batches: Any, process: Any) -> Any:
+        found = keep(batches, process)
+        for call in (call for batch in batches for call in batch.ended):
+            if call.name in ("hold", "ahold"):
+                gates().wait(f"stored-{call.request_id}")
+        return found
+
+    ledger.keep = kept
 
 
 def unlocked() -> None:
@@ -25,9 +42,42 @@ def unlocked() -> None:
     outbox.put = put
 
 
+def overwrites() -> None:
+    """Keep what a session has to say in one place: who writes there replaces what is there."""
+    insert = outbox._insert_messages
+
+    def replace(rows: Any) -> None:
+        rows = list(rows)
+        written = {row.stream_id for row in rows}
+        sessions = Stream.objects.filter(pk__in=written).values_list("session", flat=True)
+        others = Stream.objects.filter(session__in=list(sessions)).exclude(pk__in=written)
+        OutgoingMessage.objects.filter(stream__in=list(others)).delete()
+        insert(rows)
+
+    outbox._insert_messages = replace
+
+
+def whole() -> None:
+    """Keep sessions in memory: count there, and save them whole."""
+    known: dict[str, Session] = {}
+
+    def note_use(requests: Any) -> None:
+        for session, number in requests.items():
+            row = known.setdefault(session, Session.objects.get(pk=session))
+            row.request_count += number
+            row.save()
+
+    ledger.note_use = note_use
+
+
+def unpolled() -> None:
+    """Never look unless rung."""
+    ledger.PAUSE = 3600
+
+
 def deaf() -> None:
     """Never look unless rung, and never ring anybody."""
-    ledger.PAUSE = 3600
+    unpolled()
     ledger.Doorbell.ring = lambda self, channels: None  # type: ignore[method-assign]
 
 
@@ -55,3 +105,37 @@ def blob() -> None:
         return row.reader
 
     outbox.put = put
+
+
+def late() -> None:
+    """Look for what is there first, and join after that: nobody looks again for the newcomer."""
+    look = Readers.look
+    coming: list[Reader] = []
+
+    def look_and_join(self: Readers) -> None:
+        newcomers = list(coming)
+        look(self)
+        for reader in newcomers:
+            coming.remove(reader)
+            self._readers[reader] = None
+
+    Readers.add = lambda self, reader: coming.append(reader)  # type: ignore[method-assign]
+    Readers.look = look_and_join  # type: ignore[method-assign]
+
+
+def skips() -> None:
+    """Read what is there first, and join at what is the end by then, after something has come."""
+    look = Readers.look
+    known: list[Reader] = []
+
+    def look_and_join(self: Readers) -> None:
+        newcomers = [each for each in list(self._readers) if each.own and each not in known]
+        look(self)
+        for reader in newcomers:
+            known.append(reader)
+            rows = Stream.objects.filter(pk=reader.stream)
+            while reader in self._readers and rows.get().next_seq <= reader.cursor + 1:
+                time.sleep(0.01)
+            reader.cursor = rows.get().next_seq - 1
+
+    Readers.look = look_and_join  # type: ignore[method-assign]

@@ -1,12 +1,25 @@
-"""Tools that sleep, speak and ask."""
+"""Tools that sleep, wait, speak and ask, and tools that tell a test what they find."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import time
+import uuid
+from typing import Any
+
+from django.db import connection
+from django.db.models import Count, Max
 
 from django_mcp import Context, mcp
+from django_mcp.models import PendingRequest, Session, Stream
+from django_mcp.store import outbox
+from django_mcp.store.ledger import ledger
+from django_mcp.store.sessions import digest
+
+from .gates import gates
+from .statements import statements
 
 
 @mcp.tool
@@ -42,6 +55,28 @@ async def aspeak(ctx: Context, value: str, words: int = 3, seconds: float = 0.0)
 
 
 @mcp.tool
+def hold(ctx: Context, value: str, speaks: bool = False) -> str:
+    """Wait at the gate of this name; speak before and after if asked to."""
+    if speaks:
+        ctx.log("info", f"{value}/before")
+    gates().wait(value, unless=lambda: ctx.cancelled)
+    if speaks:
+        ctx.log("info", f"{value}/after")
+    return value
+
+
+@mcp.tool
+async def ahold(ctx: Context, value: str, speaks: bool = False) -> str:
+    """Do the same on the loop."""
+    if speaks:
+        await ctx.alog("info", f"{value}/before")
+    await gates().await_(value)
+    if speaks:
+        await ctx.alog("info", f"{value}/after")
+    return value
+
+
+@mcp.tool
 def ask(ctx: Context, value: str) -> str:
     """Ask for a name, and return it with what was given."""
     schema = {"type": "object", "properties": {"name": {"type": "string"}}}
@@ -63,3 +98,101 @@ async def aask(ctx: Context, value: str) -> str:
 def fail(value: str) -> str:
     """Fail, as code does."""
     raise RuntimeError(value)
+
+
+@mcp.tool
+def stumble(ctx: Context, value: str) -> str:
+    """Speak, and then fail."""
+    ctx.log("info", f"{value}/0")
+    raise RuntimeError(value)
+
+
+@mcp.resource("thing://{key}")
+def thing(key: str) -> str:
+    """Something that changes when a test says so."""
+    return key
+
+
+@mcp.tool
+def change_things(count: int) -> None:
+    """Say that so many things have changed."""
+    for key in range(count):
+        mcp.notify_resource_updated(f"thing://{key}")
+
+
+@mcp.tool
+def change_tools() -> None:
+    """Say that the list of tools has changed."""
+    mcp.notify_tools_changed()
+
+
+@mcp.tool
+def put_everywhere() -> int:
+    """Queue a message on each session's own stream, naming the session by its digest."""
+    rows = Stream.objects.filter(own=True).values_list("pk", "session__key_digest")
+    for stream, session in rows:
+        put(str(stream), session)
+    return len(rows)
+
+
+@mcp.tool
+def put(stream: str, data: str) -> None:
+    """Queue a message on a session's own stream, and ring."""
+    params = {"level": "info", "data": data}
+    message = {"jsonrpc": "2.0", "method": "notifications/message", "params": params}
+    reader = outbox.put(uuid.UUID(stream), [json.dumps(message)])
+    ledger().doorbell.ring([reader or ""])
+
+
+@mcp.tool
+def session_rows(secret: str) -> dict[str, Any]:
+    """Return what the rows of a session say: how often it was used, what runs, its streams."""
+    session = Session.objects.get(key_digest=digest(secret))
+    requests = PendingRequest.objects.filter(session=session)
+    streams = Stream.objects.filter(session=session, own=None).annotate(
+        count=Count("messages"), last=Max("messages__seq")
+    )
+    return {
+        "request_count": session.request_count,
+        "running": requests.filter(state=PendingRequest.State.RUNNING).count(),
+        "requests": list(requests.values_list("state", flat=True)),
+        "open": streams.filter(closed=None).count(),
+        "streams": [[each.next_seq, each.count, each.last] for each in streams],
+    }
+
+
+@mcp.tool
+def use_database() -> int:
+    """Keep a thread and a connection busy for a moment."""
+    time.sleep(0.02)
+    return Session.objects.count()
+
+
+@mcp.tool
+def database_connections() -> int:
+    """Return how many connections the database has, this one included."""
+    question = {
+        "postgresql": "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()",
+        "mysql": "SELECT count(*) FROM information_schema.processlist WHERE db = database()",
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(question[connection.vendor])
+        return int(cursor.fetchone()[0])
+
+
+@mcp.tool
+async def forget_ticks() -> None:
+    """Begin anew to record what the ledger does."""
+    statements.ticks.clear()
+
+
+@mcp.tool
+async def ticks() -> dict[str, Any]:
+    """Return the statements of each tick of this worker's ledger."""
+    return {"ticks": list(statements.ticks)}
+
+
+@mcp.tool
+async def updates() -> dict[str, Any]:
+    """Return table and columns of every kind of UPDATE that this worker has made."""
+    return {"updates": sorted(statements.updates)}

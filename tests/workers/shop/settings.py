@@ -19,7 +19,7 @@ ROOT_URLCONF = "shop.urls"
 DATABASES = {"default": database_from_url(os.environ["DATABASE_URL"])}
 # Created by Django's own means for test databases, under this very name.
 DATABASES["default"]["TEST"] = {"NAME": DATABASES["default"]["NAME"]}
-DATABASES["default"]["CONN_MAX_AGE"] = 60
+DATABASES["default"]["CONN_MAX_AGE"] = None
 USE_TZ = True
 if os.environ.get("LAYER"):
     CHANNEL_LAYERS = {
@@ -28,4 +28,8 @@ if os.environ.get("LAYER"):
             "CONFIG": {"hosts": [os.environ.get("REDIS_URL") or "redis://127.0.0.1:6379/0"]},
         }
     }
-DJANGO_MCP = {"AUTH": "django_mcp.auth.public", "SERVER_NAME": "shop", "LANES": 16}
+DJANGO_MCP = {
+    "AUTH": "django_mcp.auth.public",
+    "SERVER_NAME": "shop",
+    "LANES": int(os.environ.get("LANES") or 16),
+}

@@ -1,0 +1,122 @@
+"""Hundreds of streams at one worker on which nothing comes: they must cost next to nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from django_mcp.transport.lanes import GATE_LANES
+
+from .client import Client, Stateless
+from .idle import SUBSCRIPTION_ID, IdleStream, IdleStreams, Needs
+from .serving import BOUND, Workers, serving
+from .test_concurrency import last_of
+
+FEW, MANY = 10, 500
+LANES = 4
+THREADS = 1 + GATE_LANES + LANES + 1
+"""Of a worker that has been busy: its loop, its lanes, its ledger."""
+CONNECTIONS = GATE_LANES + LANES + 1
+LOOKS = 12
+TOOLS_CHANGED = "notifications/tools/list_changed"
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs Linux's /proc")
+
+
+def test_idle_streams_cost_no_thread_no_connection_and_no_statement_and_are_served():
+    """F28: ten streams or five hundred, half of them sessions' own, half of 2026-07-28."""
+    with serving(LANES=str(LANES)) as workers:
+
+        async def main(http):
+            async with AsyncExitStack() as stack:
+                await make_busy(workers, http)
+                # All at the first worker; what they are to hear comes from the other one.
+                idle = IdleStreams(workers.urls[:1], http, stack)
+                costs = []
+                for number in (FEW, MANY):
+                    await idle.grow(number)
+                    costs.append(await cost(workers, http))
+                await hear_everything(idle.streams, Stateless(workers.urls[1], http))
+                return costs, await cost(workers, http)
+
+        (few, many), after = workers.run(main)
+    for number, (threads, connections, statements) in ((FEW, few), (MANY, many)):
+        print(f"{number} streams: {threads=} {connections=} {len(statements)} statements a look")
+    assert few == many == after
+
+
+async def make_busy(workers: Workers, http: httpx.AsyncClient) -> None:
+    """Bring both workers to where they have all threads and connections that they may have."""
+    client = await (await Client(workers.urls, http).open()).ready()
+    async with asyncio.timeout(BOUND / 4):
+        while await held(workers, http) != ([THREADS, THREADS], 2 * CONNECTIONS):
+            calls = (client.call("use_database") for _ in range(80))
+            await asyncio.gather(*map(last_of, calls))
+
+
+async def held(workers: Workers, http: httpx.AsyncClient) -> tuple[list[int], int]:
+    """Return how many threads each worker has, and how many connections their database."""
+    needs = [Needs.of(server) for server in workers.servers]
+    if workers.database == "sqlite":
+        connections = sum(need.files for need in needs)
+    else:
+        connections = await Stateless(workers.urls[1], http).call("database_connections")
+    return [need.threads for need in needs], connections
+
+
+async def cost(workers: Workers, http: httpx.AsyncClient) -> Any:
+    """Return what the workers hold, and the statements that a look of the first one takes."""
+    await recorded(workers, http, 1)  # what was used until now has been noted
+    ticks = await recorded(workers, http, LOOKS)
+    assert [tick for tick in ticks if max(Counter(tick).values()) > 1] == []
+    kinds = Counter(statement for tick in ticks for statement in tick)
+    # Leases are renewed and old rows are looked for every now and then, and not at every look.
+    steady = {statement for statement, count in kinds.items() if count > LOOKS / 4}
+    return *await held(workers, http), steady
+
+
+async def recorded(workers: Workers, http: httpx.AsyncClient, number: int) -> list[list[str]]:
+    """Return the statements of so many ticks of the first worker's ledger, from now on."""
+    client = Stateless(workers.urls[0], http)
+    await client.call("forget_ticks")
+    async with asyncio.timeout(BOUND / 4):
+        while len(ticks := (await client.call("ticks"))["ticks"]) < number:
+            await asyncio.sleep(0.1)
+    return ticks
+
+
+async def hear_everything(streams: list[IdleStream], elsewhere: Stateless) -> None:
+    """Say something at another worker, of each kind; each stream hears what concerns it, once."""
+    own = [each for each in streams if each.session]
+    listening = [each for each in streams if not each.session]
+    assert len(own) == len(listening) == len(streams) / 2
+
+    await elsewhere.call("change_tools")
+    await all_hear_of_tools(streams)
+
+    assert await elsewhere.call("put_everywhere") == len(own)
+    heard = await asyncio.gather(*(each.hear() for each in own))
+    assert [each["params"]["data"] for each in heard] == [each.session for each in own]
+
+    await elsewhere.call("change_things", count=len(streams))
+    heard = await asyncio.gather(*(each.hear() for each in listening))
+    uris = [f"thing://{each.number}" for each in listening]
+    assert [each["params"]["uri"] for each in heard] == uris
+
+    # Nothing else has come in between.
+    await elsewhere.call("change_tools")
+    await all_hear_of_tools(streams)
+
+
+async def all_hear_of_tools(streams: list[IdleStream]) -> None:
+    """Wait until each stream has heard that the tools have changed."""
+    heard = await asyncio.gather(*(each.hear() for each in streams))
+    assert {each["method"] for each in heard} == {TOOLS_CHANGED}
+    tags = [each.get("params", {}).get("_meta", {}).get(SUBSCRIPTION_ID, -1) for each in heard]
+    assert tags == [each.number for each in streams]
