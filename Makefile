@@ -3,6 +3,8 @@ PYTHON ?= python3
 PORT ?= 8000
 VENV ?= .venv
 BIN := $(VENV)/bin
+# A process per core, each with a database of its own.
+PARALLEL ?= --numprocesses=auto --dist=loadfile
 
 .PHONY: help demo test test-all conformance lint docs clean
 
@@ -25,8 +27,8 @@ demo: $(VENV)/demo.stamp
 	PORT=$(PORT) $(BIN)/python manage.py demo
 
 test: $(VENV)/test.stamp
-	$(BIN)/python -m pytest -m "not node and not browser and not workers" tests
-	$(BIN)/python -m pytest --ds=example_project.settings tests/example
+	$(BIN)/python -m pytest $(PARALLEL) -m "not node and not browser and not workers" tests
+	$(BIN)/python -m pytest $(PARALLEL) --ds=example_project.settings tests/example
 
 test-all:
 	bash .ci/run
