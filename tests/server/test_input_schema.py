@@ -73,7 +73,9 @@ def test_a_default_is_shown_and_used(annotation, default, shown):
     assert got == [default.default if hasattr(default, "annotation") else default]
 
 
-@pytest.mark.parametrize("default", [math.inf, -math.inf, math.nan, object()], ids=repr)
+@pytest.mark.parametrize(
+    "default", [math.inf, -math.inf, math.nan, object()], ids=["inf", "-inf", "nan", "object"]
+)
 def test_a_default_that_json_has_no_word_for_is_used_but_not_shown(default):
     got = []
 

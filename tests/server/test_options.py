@@ -82,7 +82,7 @@ async def amay(user: Any) -> bool:
 @pytest.mark.parametrize(
     "permission",
     [
-        amay,
+        pytest.param(amay, id="async"),
         5,
         "",
         ".",

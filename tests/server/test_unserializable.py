@@ -224,7 +224,7 @@ def test_a_ready_made_result_must_be_json_too():
     [
         (..., b"abc"),
         (..., bytearray(b"abc")),
-        (..., memoryview(b"abc")),
+        pytest.param(..., memoryview(b"abc"), id="memoryview"),
         (..., {"a": b"\xff"}),
         (dict[str, Any], {"a": b"\xff"}),
         (Blob, Blob(data=b"\xff")),
