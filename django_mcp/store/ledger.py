@@ -30,6 +30,7 @@ from .posts import Post
 from .readers import Readers
 from .requests import Requests
 from .sessions import note_use
+from .settling import Settling
 
 logger = logging.getLogger("django_mcp.store")
 
@@ -49,6 +50,7 @@ class Ledger:
         self.readers = Readers(lambda: self.doorbell.channel)
         self.requests = Requests(self.process_id)
         self.changes = Changes(self.ring_everybody)
+        self.settling = Settling()
         self._lock = threading.Lock()
         self._wanting: dict[Post, None] = {}
         self._used: Counter[str] = Counter()
@@ -110,6 +112,7 @@ class Ledger:
 
     def nudge(self) -> None:
         """See to it that the thread looks from time to time, as something is in flight now."""
+        self.settling.stir()
         if self._resting:
             self._resting = False
             self.wake()
@@ -125,6 +128,7 @@ class Ledger:
             self._write()
             self.requests.look()
             self.requests.renew()
+            self.doorbell.ring(self.settling.tick())
             self.readers.look()
             self._sweep()
         if self.changes.tick():
@@ -155,8 +159,7 @@ class Ledger:
             # Set before it is asked whether there is anything: whoever adds something after that
             # finds it set, and wakes the thread.
             self._resting = True
-            waiting = self.requests or self.readers or self.changes or self._wanting or self._used
-            busy = bool(waiting)
+            busy = self._is_busy()
             self._resting = not busy
             self._awake.wait(min(PAUSE, self.changes.pause) if busy else None)
             self._awake.clear()
@@ -175,6 +178,10 @@ class Ledger:
             self._note_use()
             self._write()
         connections.close_all()
+
+    def _is_busy(self) -> bool:
+        in_flight = self.requests or self.readers or self.changes or self.settling
+        return bool(in_flight or self._wanting or self._used)
 
     def _changed(self) -> None:
         self.changes.ring()

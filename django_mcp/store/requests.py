@@ -12,21 +12,18 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any, Final
+from typing import Any
 
 from ..clock import DatabaseNow
 from ..conf import get_settings
 from ..models import PendingRequest
 from ..protocol.messages import RequestId, same_id
 from .database import alias
-from .pending import LEASE, LISTEN
+from .pending import LISTEN, lease, lease_seconds
 from .posts import Call, Post
 from .sessions import LIVE
 
 State = PendingRequest.State
-
-RENEWAL: Final = LEASE.total_seconds() / 3
-"""Seconds between two renewals of this process's leases."""
 
 
 class Stop(Enum):
@@ -125,12 +122,12 @@ class Requests:
     def renew(self) -> None:
         """Renew the leases, so that nobody takes this process for dead."""
         kept = self._questions or any(each.post.is_open for each in list(self._calls.values()))
-        if not kept or time.monotonic() - self._renewed < RENEWAL:
+        if not kept or time.monotonic() - self._renewed < lease_seconds() / 3:
             return
         own = PendingRequest.objects.using(alias()).filter(
             owner=self._process_id, state=State.RUNNING
         )
-        own.update(lease_until=DatabaseNow() + LEASE)
+        own.update(lease_until=DatabaseNow() + lease())
         self._renewed = time.monotonic()
 
     def _check_call(
