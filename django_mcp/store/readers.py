@@ -8,6 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from ..conf import get_settings
 from ..models import Stream
@@ -76,11 +77,11 @@ class Readers:
             if reader.own:
                 self._trim(rows[stream])
         while behind := {s: r for s, r in behind.items() if self._is_behind(r, rows[s])}:
-            found = streams.messages_after({s: r.cursor for s, r in behind.items()})
+            part = dict(islice(behind.items(), streams.PAGE))
+            found = streams.messages_after({s: r.cursor for s, r in part.items()})
             if not found:
                 # What they are behind by is no longer kept.
-                self._skip(behind, rows)
-                return
+                self._skip(part, rows)
             for stream, messages in found.items():
                 if not self._deliver(behind[stream], messages):
                     del behind[stream]

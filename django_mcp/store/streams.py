@@ -24,7 +24,7 @@ from .posts import Message
 from .sessions import LIVE
 
 PAGE: Final = 100
-"""Most messages that are read at once."""
+"""Most messages that are read at once, and most streams of which they are read."""
 
 
 def find(session: SessionInfo, stream: uuid.UUID) -> Stream | None:

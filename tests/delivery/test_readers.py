@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from django_mcp.models import Session, Stream
+from django_mcp.models import OutgoingMessage, Session, Stream
 from django_mcp.store import outbox, streams
 from django_mcp.store.readers import Reader, Readers
 
@@ -73,3 +73,42 @@ def test_a_connection_that_leaves_during_a_look_gets_nothing(readers, monkeypatc
     at_the_query(monkeypatch, lambda: readers.remove(first.reader))
     readers.look()
     assert (first.got, second.got) == ([], ["2"])
+
+
+def test_however_many_are_behind_each_gets_its_own(readers):
+    """More than one statement can name."""
+    sessions = Session.objects.bulk_create(
+        Session(
+            key_digest=f"many-{number}",
+            server="delivery",
+            revision="2025-11-25",
+            expires="2999-01-01T00:00:00Z",
+        )
+        for number in range(1100)
+    )
+    rows = Stream.objects.bulk_create(
+        Stream(session=each, own=True, epoch=1, reader="here", next_seq=2) for each in sessions
+    )
+    OutgoingMessage.objects.bulk_create(
+        OutgoingMessage(stream=row, seq=1, kind="notification", body=str(row.pk)) for row in rows
+    )
+    # The messages of some are no longer kept, which holds up none of the others.
+    OutgoingMessage.objects.filter(stream__in=[row.pk for row in rows[:150]]).delete()
+    got = {row.pk: [] for row in rows}
+    for row in rows:
+        readers.add(_reader(row.pk, got[row.pk]))
+    readers.look()
+    readers.look()
+    assert [got[row.pk] for row in rows[:150]] == [[]] * 150
+    assert [got[row.pk] for row in rows[150:]] == [[str(row.pk)] for row in rows[150:]]
+
+
+def _reader(stream: Any, got: list[str]) -> Reader:
+    return Reader(
+        stream=stream,
+        cursor=0,
+        epoch=1,
+        own=True,
+        deliver=lambda messages: got.extend(each.body for each in messages),
+        finish=lambda: None,
+    )

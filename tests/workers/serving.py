@@ -40,8 +40,8 @@ class Workers:
         """Run a client against them, for a bounded time."""
 
         async def bounded() -> Any:
-            # Less than the servers keep theirs, or a request meets a connection that is closing.
-            limits = httpx.Limits(keepalive_expiry=2)
+            # For good: httpcore may close a connection that expires in the moment it is used again.
+            limits = httpx.Limits(keepalive_expiry=None)
             async with (
                 asyncio.timeout(BOUND),
                 httpx.AsyncClient(timeout=60, limits=limits) as http,
@@ -64,7 +64,7 @@ def serving(count: int = 2, **variables: str) -> Iterator[Workers]:
             ["mount"] * count,
             settings="shop.settings",
             path=HERE,
-            variables={**variables, "GATES": gates},
+            variables={**variables, "GATES": gates, "UVICORN_TIMEOUT_KEEP_ALIVE": str(BOUND)},
         )
         with started as (servers, environment):
             yield Workers(servers, environment)
