@@ -36,6 +36,7 @@ TONES = {
     PendingRequest.State.ANSWERED: Tone.OFF,
     PendingRequest.State.FAILED: Tone.BAD,
     PendingRequest.State.CANCELLED: Tone.WARNING,
+    PendingRequest.State.TIMED_OUT: Tone.WARNING,
 }
 
 

@@ -43,6 +43,7 @@ def test_a_request_may_have_neither_session_nor_user(admin_client):
         ({"state": "running", "cancel_requested": True}, "cancel requested", "warning"),
         ({"state": "answered"}, "answered", "off"),
         ({"state": "failed"}, "failed", "bad"),
+        ({"state": "timed_out"}, "timed out", "warning"),
         ({"state": "cancelled", "cancel_requested": True}, "cancelled", "warning"),
     ],
 )
@@ -51,6 +52,14 @@ def test_the_badge_says_the_state(admin_client, values, label, tone):
     badge = f'<span class="mcp-badge mcp-{tone}">{label}</span>'
     assert badge in text(admin_client)
     assert badge in text(admin_client, f"{row.pk}/change/")
+
+
+def test_every_state_has_a_badge(admin_client):
+    for state in PendingRequest.State:
+        plant_requests(state=state)
+    page = text(admin_client)
+    for state in PendingRequest.State:
+        assert f">{state.label}</span>" in page
 
 
 def test_what_has_been_answered_is_not_due(admin_client):
