@@ -22,6 +22,7 @@ from django.db import DatabaseError, connections
 
 from ..server.changes import Topic
 from . import streams
+from .audience import Audience
 from .database import alias, has_collided, wait_briefly
 from .doorbell import Doorbell
 from .listeners import Changes
@@ -48,7 +49,8 @@ class Ledger:
         self.process_id = secrets.token_hex(16)
         self.doorbell = Doorbell(self.process_id, self.ring, self._changed)
         self.readers = Readers(lambda: self.doorbell.channel)
-        self.requests = Requests(self.process_id)
+        self.audience = Audience()
+        self.requests = Requests(self.process_id, self.audience)
         self.changes = Changes(self.ring_everybody)
         self.settling = Settling()
         self._lock = threading.Lock()
@@ -128,6 +130,7 @@ class Ledger:
             self._write()
             self.requests.look()
             self.requests.renew()
+            self.audience.look()
             self.doorbell.ring(self.settling.tick())
             self.readers.look()
             self._sweep()
@@ -222,6 +225,7 @@ class Ledger:
                 with self._lock:
                     self._wanting[post] = None
                 continue
+            post.is_kept = not kept.lost
             post.listener(kept)
             self.readers.offer(post.id, kept.messages, closed=batch.closes)
             if post.reader != self.doorbell.channel:

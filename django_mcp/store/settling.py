@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
@@ -113,7 +113,8 @@ def settle() -> list[str]:
 def _find() -> Iterable[_Abandoned]:
     rows = _requests().filter(_expired(), direction=Direction.FROM_CLIENT).order_by("lease_until")
     on_streams: dict[tuple[str, uuid.UUID], list[uuid.UUID]] = {}
-    for key, owner, stream in rows.values_list("pk", "owner", "stream_id")[:PAGE]:
+    found: Any = rows.values_list("pk", "owner", "stream_id")[:PAGE]
+    for key, owner, stream in found:
         if stream is None:
             yield _Abandoned((key,), owner, None)
         else:

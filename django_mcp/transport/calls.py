@@ -11,7 +11,7 @@ from django.db import connections
 
 from ..conf import get_settings
 from ..protocol import sse
-from ..protocol.errors import SessionNotFound, cancelled, session_ended
+from ..protocol.errors import SessionNotFound, access_revoked, cancelled, session_ended
 from ..server.ports import Runner
 from ..store.database import alias
 from ..store.ledger import ledger
@@ -281,7 +281,8 @@ class _Answering:
 
 
 def _stopped(why: Stop) -> Outcome:
-    return session_ended() if why is Stop.SESSION_ENDED else cancelled()
+    ends = {Stop.SESSION_ENDED: session_ended, Stop.ACCESS_REVOKED: access_revoked}
+    return ends.get(why, cancelled)()
 
 
 def _keep(task: asyncio.Task[T]) -> asyncio.Task[T]:
