@@ -45,6 +45,7 @@ class Settings:
     max_listen_streams_per_user: int = 20
     question_seconds: int = 300
     state_max_age_seconds: int = 60 * 60
+    lease_seconds: float = 30
     lanes: int = 16
     lane_wait_seconds: int = 30
 
@@ -67,6 +68,7 @@ _POSITIVE = {
     "max_listen_streams_per_user",
     "question_seconds",
     "state_max_age_seconds",
+    "lease_seconds",
     "lanes",
     "lane_wait_seconds",
 }

@@ -44,9 +44,11 @@ class Columns:
     """The columns that the list and the inline share."""
 
     @admin.display(description=_("state"))
-    def badge(self, row: PendingRequest) -> SafeString:
-        """Show the state; a request that is asked to stop runs until it does."""
+    def badge(self, row: Any) -> SafeString:
+        """Show the state; a request that is asked to stop runs until it does, or its process."""
         state = PendingRequest.State(row.state)
+        if state is PendingRequest.State.RUNNING and row.lease_until and row.lease_until < row.now:
+            return badge(_("process lost"), Tone.BAD)
         if row.cancel_requested and state is PendingRequest.State.RUNNING:
             return badge(_("cancel requested"), Tone.WARNING)
         return badge(state.label, TONES[state])

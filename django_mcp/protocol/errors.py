@@ -87,6 +87,11 @@ def session_ended() -> MCPError:
     return MCPError(ErrorCode.SESSION_NOT_FOUND, "The session ended while the request ran")
 
 
+def access_revoked() -> MCPError:
+    """Return the end of a request whose caller may use the server no longer."""
+    return MCPError(ErrorCode.INVALID_REQUEST, "Access was revoked while the request ran")
+
+
 def invalid_params(message: str, data: Any = None) -> MCPError:
     """Return the error for parameters that the method cannot accept."""
     return MCPError(ErrorCode.INVALID_PARAMS, message, data)

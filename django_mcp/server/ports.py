@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -30,6 +30,13 @@ class Principal:
     user: Any
     client_id: str = ""
     scopes: frozenset[str] = frozenset()
+    recheck: Callable[[Sequence[Principal]], Iterable[Principal]] | None = field(
+        default=None, compare=False, repr=False
+    )
+    """Returns those of the given callers who may stay no longer. It is asked about twice a second
+    while they have requests or streams open, for all of them together, in a thread of its own.
+    Users that are deactivated or deleted are found without it.
+    """
 
     @property
     def user_id(self) -> str:

@@ -22,6 +22,7 @@ from django.db import DatabaseError, connections
 
 from ..server.changes import Topic
 from . import streams
+from .audience import Audience
 from .database import alias, has_collided, wait_briefly
 from .doorbell import Doorbell
 from .listeners import Changes
@@ -30,6 +31,7 @@ from .posts import Post
 from .readers import Readers
 from .requests import Requests
 from .sessions import note_use
+from .settling import Settling
 
 logger = logging.getLogger("django_mcp.store")
 
@@ -47,8 +49,10 @@ class Ledger:
         self.process_id = secrets.token_hex(16)
         self.doorbell = Doorbell(self.process_id, self.ring, self._changed)
         self.readers = Readers(lambda: self.doorbell.channel)
-        self.requests = Requests(self.process_id)
+        self.audience = Audience()
+        self.requests = Requests(self.process_id, self.audience)
         self.changes = Changes(self.ring_everybody)
+        self.settling = Settling()
         self._lock = threading.Lock()
         self._wanting: dict[Post, None] = {}
         self._used: Counter[str] = Counter()
@@ -110,6 +114,7 @@ class Ledger:
 
     def nudge(self) -> None:
         """See to it that the thread looks from time to time, as something is in flight now."""
+        self.settling.stir()
         if self._resting:
             self._resting = False
             self.wake()
@@ -125,6 +130,8 @@ class Ledger:
             self._write()
             self.requests.look()
             self.requests.renew()
+            self.audience.look()
+            self.doorbell.ring(self.settling.tick())
             self.readers.look()
             self._sweep()
         if self.changes.tick():
@@ -155,8 +162,7 @@ class Ledger:
             # Set before it is asked whether there is anything: whoever adds something after that
             # finds it set, and wakes the thread.
             self._resting = True
-            waiting = self.requests or self.readers or self.changes or self._wanting or self._used
-            busy = bool(waiting)
+            busy = self._is_busy()
             self._resting = not busy
             self._awake.wait(min(PAUSE, self.changes.pause) if busy else None)
             self._awake.clear()
@@ -175,6 +181,10 @@ class Ledger:
             self._note_use()
             self._write()
         connections.close_all()
+
+    def _is_busy(self) -> bool:
+        in_flight = self.requests or self.readers or self.changes or self.settling
+        return bool(in_flight or self._wanting or self._used)
 
     def _changed(self) -> None:
         self.changes.ring()
@@ -215,6 +225,7 @@ class Ledger:
                 with self._lock:
                     self._wanting[post] = None
                 continue
+            post.is_kept = not kept.lost
             post.listener(kept)
             self.readers.offer(post.id, kept.messages, closed=batch.closes)
             if post.reader != self.doorbell.channel:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from django.db.models import QuerySet
 
 from ..clock import DatabaseNow
+from ..conf import get_settings
 from ..models import PendingRequest
 from ..protocol.messages import encode
 from .database import alias
@@ -16,12 +17,20 @@ from .posts import Call, Post, Question
 State = PendingRequest.State
 Direction = PendingRequest.Direction
 
-LEASE: Final = timedelta(seconds=30)
-"""How long a process that says nothing counts as alive."""
 LISTEN: Final = "subscriptions/listen"
 """Method of a request that lasts until its client goes."""
 CANCELLATION: Final = "notifications/cancelled"
 """Method of the row that a cancellation leaves for a call that has none yet."""
+
+
+def lease_seconds() -> float:
+    """Return for how many seconds a process that says nothing counts as alive."""
+    return get_settings().lease_seconds
+
+
+def lease() -> timedelta:
+    """Return the same as a duration."""
+    return timedelta(seconds=lease_seconds())
 
 
 def call_row(call: Call, post: Post, **values: Any) -> PendingRequest:
@@ -31,7 +40,7 @@ def call_row(call: Call, post: Post, **values: Any) -> PendingRequest:
         request_id=call.request_text,
         method=call.method,
         name=call.name[:255],
-        lease_until=DatabaseNow() + LEASE,
+        lease_until=DatabaseNow() + lease(),
         ended=None if values["state"] == State.RUNNING else DatabaseNow(),
         **_common(post),
         **values,
@@ -47,7 +56,7 @@ def question_row(question: Question, post: Post, **values: Any) -> PendingReques
         request_id=encode(question.request_id).decode(),
         method=question.method,
         deadline=DatabaseNow() + timedelta(seconds=question.seconds),
-        lease_until=DatabaseNow() + LEASE,
+        lease_until=DatabaseNow() + lease(),
         **_common(post),
         **values,
     )

@@ -136,6 +136,8 @@ class Post:
         self.epoch = 1
         self.reader = ""
         self.has_asked = False
+        self.is_kept = False
+        """Whether it has rows, as far as this process knows."""
         self.listener: Callable[[Kept], None] = lambda kept: None
         self._submit = submit
         self._lock = threading.Lock()

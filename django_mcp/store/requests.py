@@ -12,21 +12,19 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any, Final
+from typing import Any
 
 from ..clock import DatabaseNow
 from ..conf import get_settings
 from ..models import PendingRequest
 from ..protocol.messages import RequestId, same_id
+from .audience import Audience
 from .database import alias
-from .pending import LEASE, LISTEN
+from .pending import LISTEN, lease, lease_seconds
 from .posts import Call, Post
 from .sessions import LIVE
 
 State = PendingRequest.State
-
-RENEWAL: Final = LEASE.total_seconds() / 3
-"""Seconds between two renewals of this process's leases."""
 
 
 class Stop(Enum):
@@ -38,6 +36,8 @@ class Stop(Enum):
     """Somebody else has ended it, so that nothing more may be said of it."""
     SESSION_ENDED = auto()
     """The session that it belongs to is no more."""
+    ACCESS_REVOKED = auto()
+    """Its caller may use the server no longer."""
 
 
 @dataclass(slots=True, eq=False)
@@ -55,12 +55,17 @@ class Running:
         """Stop the call because its client wants that."""
         self.stop(Stop.CANCELLED)
 
+    def revoke(self) -> None:
+        """Stop the call because its caller may make it no longer."""
+        self.stop(Stop.ACCESS_REVOKED)
+
 
 class Requests:
     """The requests in flight of one process."""
 
-    def __init__(self, process_id: str) -> None:
+    def __init__(self, process_id: str, audience: Audience) -> None:
         self._process_id = process_id
+        self._audience = audience
         self._calls: dict[uuid.UUID, Running] = {}
         self._questions: dict[uuid.UUID, Callable[[dict[str, Any] | None], None]] = {}
         self._renewed = float("-inf")
@@ -71,10 +76,12 @@ class Requests:
     def begin(self, running: Running) -> None:
         """Watch a call. From any thread."""
         self._calls[running.call.id] = running
+        self._audience.enter(running.call.id, running.post.principal, running.revoke)
 
     def end(self, running: Running) -> None:
         """Forget a call. From any thread."""
         self._calls.pop(running.call.id, None)
+        self._audience.leave(running.call.id)
 
     def find_unkept(self, session_id: str, request_id: RequestId) -> Running | None:
         """Return the newest call with an id that runs here and has no row yet."""
@@ -115,22 +122,27 @@ class Requests:
             return
         rows = PendingRequest.objects.using(alias()).filter(pk__in=watched)
         facts = rows.values_list("id", "state", "cancel_requested", "session__state", "answer")
+        gone = {key for key, each in calls.items() if each.post.is_kept}
         for key, state, cancelled, session_state, answer in facts:
+            gone.discard(key)
             if key in calls:
                 self._check_call(calls[key], state, cancelled, session_state)
             elif state != State.RUNNING:
                 self.forget(key)
                 questions[key](json.loads(answer) if answer else None)
+        for key in gone:
+            # Rows go with their sessions, and with their users.
+            calls[key].stop(Stop.SESSION_ENDED)
 
     def renew(self) -> None:
         """Renew the leases, so that nobody takes this process for dead."""
         kept = self._questions or any(each.post.is_open for each in list(self._calls.values()))
-        if not kept or time.monotonic() - self._renewed < RENEWAL:
+        if not kept or time.monotonic() - self._renewed < lease_seconds() / 3:
             return
         own = PendingRequest.objects.using(alias()).filter(
             owner=self._process_id, state=State.RUNNING
         )
-        own.update(lease_until=DatabaseNow() + LEASE)
+        own.update(lease_until=DatabaseNow() + lease())
         self._renewed = time.monotonic()
 
     def _check_call(

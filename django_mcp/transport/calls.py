@@ -11,7 +11,7 @@ from django.db import connections
 
 from ..conf import get_settings
 from ..protocol import sse
-from ..protocol.errors import SessionNotFound, cancelled, session_ended
+from ..protocol.errors import SessionNotFound, access_revoked, cancelled, session_ended
 from ..server.ports import Runner
 from ..store.database import alias
 from ..store.ledger import ledger
@@ -139,13 +139,14 @@ class _Answering:
     # The calls
 
     async def _make_calls(self) -> list[Outcome]:
-        items = self._posted.items
-        return [await self._make(item, last=item is items[-1]) for item in items]
+        # All are in flight from now on: when this process dies, each has its end.
+        running = [(item, self._begin(item.call())) for item in self._posted.items]
+        ledger().nudge()
+        return [await self._make(item, each, last=each is running[-1][1]) for item, each in running]
 
-    async def _make(self, item: Item, *, last: bool) -> Outcome:
-        call = item.call()
+    def _begin(self, call: Call) -> Running:
         peer = self._peers[call] = self._peer(call)
-        stop = self._stops[call] = self._loop.create_future()
+        self._stops[call] = self._loop.create_future()
         running = Running(
             call,
             self._post,
@@ -154,15 +155,20 @@ class _Answering:
         )
         self._post.begin(call)
         ledger().requests.begin(running)
-        ledger().nudge()
+        return running
+
+    async def _make(self, item: Item, running: Running, *, last: bool) -> Outcome:
+        call = running.call
         try:
-            outcome = await self._outcome(item, peer, stop)
+            outcome = await self._outcome(item, self._peers[call], self._stops[call])
         finally:
             ledger().requests.end(running)
         self._hand_in(item, call, outcome, last=last)
         return outcome
 
     async def _outcome(self, item: Item, peer: CallPeer, stop: asyncio.Future[Stop]) -> Outcome:
+        if stop.done():
+            return _stopped(stop.result())
         making = self._loop.create_task(item.outcome(peer, self._runner))
         first: set[asyncio.Future[Any]] = {making, stop}
         await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
@@ -172,7 +178,7 @@ class _Answering:
         # waits for either.
         making.cancel()
         _keep(making)
-        return session_ended() if stop.result() is Stop.SESSION_ENDED else cancelled()
+        return _stopped(stop.result())
 
     def _hand_in(self, item: Item, call: Call, outcome: Outcome, *, last: bool) -> None:
         response = replies.encode(item.message.id, outcome)
@@ -272,6 +278,11 @@ class _Answering:
     def _soon(self, function: Callable[..., object], *args: object) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(function, *args)
+
+
+def _stopped(why: Stop) -> Outcome:
+    ends = {Stop.SESSION_ENDED: session_ended, Stop.ACCESS_REVOKED: access_revoked}
+    return ends.get(why, cancelled)()
 
 
 def _keep(task: asyncio.Task[T]) -> asyncio.Task[T]:

@@ -27,7 +27,7 @@ from ..store.subscriptions import Subscriptions
 from . import cors, gate, replies
 from .calls import Door
 from .http import Endpoint, Reply, Request
-from .listening import listen
+from .listening import Visitor, listen
 from .posted import Item, Posted
 from .replies import Forbidden, Refused, refuse
 from .usercode import DjangoBridge
@@ -106,7 +106,8 @@ class _Visit:
         lifecycle.check_legacy_version(version)
         gate.check_takes_events(self.request)
         session = await self._enter()
-        return await listen(self.request, session, self.endpoint.server, self.door.runner)
+        visitor = Visitor(self.principal, session, self.endpoint.server)
+        return await listen(self.request, visitor, self.door.runner)
 
     async def end_session(self) -> Reply:
         """Answer DELETE."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator
+from dataclasses import dataclass
 from typing import Final
 
 from ..conf import get_settings
@@ -14,7 +15,7 @@ from ..protocol.errors import internal_error
 from ..protocol.messages import encode, error_response
 from ..server.capabilities import FEATURES
 from ..server.changes import LISTS, Kind
-from ..server.ports import Runner, SessionInfo
+from ..server.ports import Principal, Runner, SessionInfo
 from ..server.registry import MCPServer
 from ..store import outbox, streams
 from ..store.database import alias, available
@@ -29,72 +30,79 @@ from .streams import RETRY_MS, EventId, Mailbox, events, reader_into, resume
 LAST_EVENT_ID: Final = "Last-Event-ID"
 
 
-async def listen(
-    request: Request, session: SessionInfo, server: MCPServer, runner: Runner
-) -> Reply:
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who listens, and to what."""
+
+    principal: Principal
+    session: SessionInfo
+    server: MCPServer
+
+
+async def listen(request: Request, visitor: Visitor, runner: Runner) -> Reply:
     """Answer a GET of a live session, on an event loop."""
     place = request.headers.get(LAST_EVENT_ID)
     if place is None:
-        stream = await runner.blocking(_open_own, session)
-        return _show(stream, stream.delivered, session, server)
+        stream = await runner.blocking(_open_own, visitor.session)
+        return _show(stream, stream.delivered, visitor)
     found = EventId.parse(place)
-    row = None if found is None else await runner.blocking(_find, session, found)
+    row = None if found is None else await runner.blocking(_find, visitor.session, found)
     if found is None or row is None:
         # Neither 404, which would read as the loss of the session, nor 405.
         raise refuse(400, f"{LAST_EVENT_ID} names no event of this session; GET without it")
-    if row.own:
-        return await _resume_own(row, found, session, server, runner)
-    return await _resume_post(row, found, session, runner)
+    resume_at = _resume_own if row.own else _resume_post
+    return await resume_at(row, found, visitor, runner)
 
 
-async def _resume_own(
-    row: Stream, found: EventId, session: SessionInfo, server: MCPServer, runner: Runner
-) -> Reply:
+async def _resume_own(row: Stream, found: EventId, visitor: Visitor, runner: Runner) -> Reply:
     cursor = found.seq
     if cursor < row.trimmed:
         # What is lost cannot be told any more; that something may have changed can.
         cursor = row.next_seq - 1
-        await runner.blocking(outbox.put, row.pk, list_changes(_lists(server)))
+        await runner.blocking(outbox.put, row.pk, list_changes(_lists(visitor.server)))
     await runner.blocking(_take_over, row)
-    return _show(row, cursor, session, server)
+    return _show(row, cursor, visitor)
 
 
-async def _resume_post(row: Stream, found: EventId, session: SessionInfo, runner: Runner) -> Reply:
+async def _resume_post(row: Stream, found: EventId, visitor: Visitor, runner: Runner) -> Reply:
     if row.closed is not None and found.seq >= row.next_seq - 1:
         # An empty stream would make clients come back to it for ever.
         raise refuse(400, f"{LAST_EVENT_ID} is the end of its stream: everything has been sent")
     if found.seq < row.trimmed:
         return replies.events_of(await runner.blocking(_trimmed, row))
     await runner.blocking(_take_over, row)
-    return _show(row, found.seq, session)
+    return _show(row, found.seq, visitor)
 
 
-def _show(
-    stream: Stream, cursor: int, session: SessionInfo, server: MCPServer | None = None
-) -> Reply:
+def _show(stream: Stream, cursor: int, visitor: Visitor) -> Reply:
     mailbox = Mailbox(asyncio.get_running_loop())
     reader = reader_into(
         mailbox, stream=stream.pk, cursor=cursor, epoch=stream.epoch, own=bool(stream.own)
     )
     own = None
-    if server is not None:
-        lists = _lists(server)
-        own = OwnStream(reader, session.id, server.name, lists, stream.changes_seen)
-    return replies.stream(_events(reader, mailbox, session, own))
+    if stream.own:
+        lists, session = _lists(visitor.server), visitor.session.id
+        own = OwnStream(reader, session, visitor.server.name, lists, stream.changes_seen)
+    shown = _events(reader, mailbox, visitor.session)
+    # Joined first, then looked for what is there already: so nothing falls in between.
+    ledger().readers.add(reader)
+    ledger().audience.enter(reader, visitor.principal, mailbox.finish)
+    if own is not None:
+        ledger().changes.add(own)
+    ledger().ring()
+    return replies.stream(Shown(shown, lambda: _leave(reader, own)))
 
 
 def _lists(server: MCPServer) -> frozenset[Kind]:
     return frozenset(kind for kind in LISTS if FEATURES[kind](server))
 
 
-def _events(
-    reader: Reader, mailbox: Mailbox, session: SessionInfo, own: OwnStream | None
-) -> AsyncGenerator[bytes]:
+def _events(reader: Reader, mailbox: Mailbox, session: SessionInfo) -> AsyncGenerator[bytes]:
     primed = session.revision.resumable_posts
     opening = sse.KEEP_ALIVE
     if primed:
         opening = sse.priming(str(EventId(reader.stream, reader.cursor, reader.epoch)), RETRY_MS)
-    shown = events(
+    return events(
         mailbox,
         opening=opening,
         label=lambda message: str(EventId(reader.stream, message.seq)),
@@ -103,16 +111,11 @@ def _events(
         max_age=get_settings().stream_max_age_seconds if primed or reader.own else float("inf"),
         drained=lambda: resume(reader),
     )
-    # Joined first, then looked for what is there already: so nothing falls in between.
-    ledger().readers.add(reader)
-    if own is not None:
-        ledger().changes.add(own)
-    ledger().ring()
-    return Shown(shown, lambda: _leave(reader, own))
 
 
 def _leave(reader: Reader, own: OwnStream | None) -> None:
     ledger().readers.remove(reader)
+    ledger().audience.leave(reader)
     if own is not None:
         ledger().changes.remove(own)
         ledger().run(lambda: streams.leave(reader.stream, reader.epoch))

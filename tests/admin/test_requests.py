@@ -41,7 +41,8 @@ def test_a_request_may_have_neither_session_nor_user(admin_client):
     [
         ({"state": "running"}, "running", "good"),
         ({"state": "running", "cancel_requested": True}, "cancel requested", "warning"),
-        ({"state": "answered"}, "answered", "off"),
+        ({"state": "running", "lease_until": timezone.now()}, "process lost", "bad"),
+        ({"state": "answered", "lease_until": timezone.now()}, "answered", "off"),
         ({"state": "failed"}, "failed", "bad"),
         ({"state": "timed_out"}, "timed out", "warning"),
         ({"state": "cancelled", "cancel_requested": True}, "cancelled", "warning"),

@@ -91,6 +91,10 @@ class Wire:
         found, self.found = self.found, []
         return found
 
+    def was_sent_elsewhere(self, session: str, message: dict[str, Any]) -> None:
+        """Know a request of a session that another process has received."""
+        self.requests.setdefault(session, {})[_key(message["id"])] = message
+
     def _learn(self, traffic: Traffic) -> None:
         own = self.requests.setdefault(traffic.headers.get("Mcp-Session-Id") or "", {})
         asked = traffic.incoming if isinstance(traffic.incoming, list) else [traffic.incoming]

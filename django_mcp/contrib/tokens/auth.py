@@ -7,6 +7,8 @@ answer, so that nobody learns which guesses were near. The log says it instead.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from django.apps import apps
 from django.db import DatabaseError, router, transaction
@@ -24,6 +26,8 @@ from .challenge import bearer_challenge
 from .models import State, Token
 
 logger = logging.getLogger(__name__)
+
+_CLIENT: Final = "token:"
 
 
 @sensitive_variables("secret")
@@ -46,7 +50,15 @@ def token_auth(request: HttpRequest) -> Principal | Refusal:
         return _invalid_token()
     if token.use_due:
         _record_use(token)
-    return Principal(user=token.user, client_id=f"token:{token.pk}")
+    return Principal(user=token.user, client_id=f"{_CLIENT}{token.pk}", recheck=_ended)
+
+
+def _ended(principals: Sequence[Principal]) -> Iterable[Principal]:
+    """Return those whose tokens have been revoked, have expired, or are gone."""
+    by_token = [(int(each.client_id.removeprefix(_CLIENT)), each) for each in principals]
+    tokens = Token.objects.using(router.db_for_write(Token)).filter(pk__in=dict(by_token))
+    active = set(tokens.in_state(State.ACTIVE).values_list("pk", flat=True))
+    return [each for key, each in by_token if key not in active]
 
 
 def _credential(request: HttpRequest) -> str:

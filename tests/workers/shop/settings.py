@@ -32,4 +32,5 @@ DJANGO_MCP = {
     "AUTH": "django_mcp.auth.public",
     "SERVER_NAME": "shop",
     "LANES": int(os.environ.get("LANES") or 16),
+    "LEASE_SECONDS": float(os.environ.get("LEASE") or 30),
 }

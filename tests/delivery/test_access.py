@@ -1,0 +1,201 @@
+"""F34: who may stay no longer, while requests and streams are open."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from django.contrib.auth import get_user_model
+
+from django_mcp import endpoint
+from django_mcp.auth import Principal
+from django_mcp.contrib.tokens.models import Token
+from django_mcp.models import PendingRequest, Session
+from django_mcp.store.ledger import ledger
+from tests.asgi import modern, urlconf
+
+from . import site
+from .changing import by_header
+from .streaming import Client
+from .waiting import in_thread, until
+
+REVOKED = "Access was revoked while the request ran"
+
+
+@pytest.fixture(autouse=True)
+def users(settings):
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "AUTH": by_header}
+    return [get_user_model().objects.create(username=name) for name in ("anna", "otto")]
+
+
+def deactivate(name):
+    # No signal tells of that.
+    get_user_model().objects.filter(username=name).update(is_active=False)
+
+
+async def last_of(context):
+    async with context as connection:
+        if connection.is_stream:
+            return (await connection.messages())[-1]
+        return await connection.json()
+
+
+def modern_call(application, tool, **headers):
+    message, given = modern("tools/call", name=tool, arguments={})
+    message["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "info"
+    given = {name.replace("-", "_"): value for name, value in {**given, **headers}.items()}
+    return Client(application).request("POST", message, **given)
+
+
+@pytest.mark.parametrize("tool", ["speak_and_wait", "wait", "await_"])
+def test_the_calls_of_a_deactivated_user_end(application, on_loop, tool):
+    async def main():
+        anna = await Client(application, X_User="anna").open()
+        otto = await Client(application, X_User="otto").open()
+        calls = [
+            asyncio.create_task(last_of(each))
+            for each in (
+                anna.call(tool, id="session"),
+                modern_call(application, tool, **{"X-User": "anna"}),
+                otto.call(tool, id="another user's"),
+            )
+        ]
+        for _ in calls:
+            await site.gates.reached()
+        await in_thread(deactivate, "anna")
+        ended = [await calls[0], await calls[1]]
+        for _ in calls:
+            site.gates.open()
+        return ended, await calls[2]
+
+    (in_session, without), other = on_loop(main())
+    assert in_session["id"] == "session"
+    for each in (in_session, without):
+        assert each["error"] == {"code": -32600, "message": REVOKED}
+    assert "result" in other
+    states = set(PendingRequest.objects.values_list("state", flat=True))
+    assert "running" not in states
+
+
+def test_the_streams_of_a_deactivated_user_end(application, on_loop):
+    async def main():
+        anna = await Client(application, X_User="anna").open()
+        otto = await Client(application, X_User="otto").open()
+        async with anna.listen() as own, otto.listen() as other:
+            await own.event()
+            await other.event()
+            await in_thread(deactivate, "anna")
+            assert await own.event() is None
+            assert await other.is_silent()
+
+    on_loop(main())
+
+
+def test_the_call_of_a_deleted_user_ends(application, on_loop, users):
+    """Its rows, and those of the session, have gone with the user."""
+
+    async def main():
+        anna = await Client(application, X_User="anna").open()
+        async with anna.call("speak_and_wait") as connection:
+            await connection.message()
+            await in_thread(users[0].delete)
+            await connection.messages()
+            site.gates.open()
+            await until(lambda: site.gates.left, [""])
+
+    on_loop(main())
+    assert not Session.objects.exists()
+
+
+def test_the_call_of_a_session_whose_rows_are_gone_ends(application, on_loop, settings):
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "AUTH": "django_mcp.auth.public"}
+
+    async def main():
+        client = await Client(application).open()
+        async with client.call("speak_and_wait") as connection:
+            await connection.message()
+            await in_thread(Session.objects.all().delete)
+            await connection.messages()
+            site.gates.open()
+            await until(lambda: site.gates.left, [""])
+
+    on_loop(main())
+    assert not Session.objects.exists()
+
+
+def test_the_call_of_a_revoked_token_ends(application, on_loop, settings, users):
+    settings.DJANGO_MCP = {
+        **settings.DJANGO_MCP,
+        "AUTH": "django_mcp.contrib.tokens.auth.token_auth",
+    }
+    (revoked, first), (_, second) = (
+        Token.objects.issue(users[0], name=name) for name in ("laptop", "phone")
+    )
+
+    async def main():
+        laptop = await Client(application, Authorization=f"Bearer {first}").open()
+        phone = await Client(application, Authorization=f"Bearer {second}").open()
+        calls = [
+            asyncio.create_task(last_of(each.call("speak_and_wait", id=1)))
+            for each in (laptop, phone)
+        ]
+        for _ in calls:
+            await site.gates.reached()
+        await in_thread(revoked.revoke)
+        ended = await calls[0]
+        for _ in calls:
+            site.gates.open()
+        return ended, await calls[1]
+
+    ended, other = on_loop(main())
+    assert ended["error"]["message"] == REVOKED
+    assert "result" in other
+
+
+def test_a_site_can_say_who_may_stay(application, on_loop, settings, users):
+    banned = []
+
+    def still_there(principals):
+        return [each for each in principals if each.client_id in banned]
+
+    def auth(request):
+        return Principal(users[0], client_id=request.headers["X-Client"], recheck=still_there)
+
+    settings.ROOT_URLCONF = urlconf(endpoint("mcp", server=site.server, auth=auth))
+
+    async def main():
+        one = await Client(application, X_Client="one").open()
+        two = await Client(application, X_Client="two").open()
+        calls = [asyncio.create_task(last_of(each.call("speak_and_wait"))) for each in (one, two)]
+        for _ in calls:
+            await site.gates.reached()
+        banned.append("one")
+        ended = await calls[0]
+        for _ in calls:
+            site.gates.open()
+        return ended, await calls[1]
+
+    ended, other = on_loop(main())
+    assert ended["error"]["message"] == REVOKED
+    assert "result" in other
+
+
+def test_one_query_asks_after_all(application, on_loop, users, django_assert_num_queries):
+    audience = ledger().audience
+    gone = []
+    for number in range(20):
+        user = users[number % 2]
+        audience.enter(number, Principal(user), lambda number=number: gone.append(number))
+    with django_assert_num_queries(1):
+        audience.look()
+    assert gone == []
+    deactivate("otto")
+    audience.look()
+    assert gone == list(range(1, 20, 2))
+
+
+def test_nobody_asks_after_the_anonymous(django_assert_num_queries):
+    audience = ledger().audience
+    audience.enter("anybody", Principal(None), lambda: None)
+    with django_assert_num_queries(0):
+        audience.look()

@@ -1,0 +1,144 @@
+"""Processes that die, or stand still, while calls run there."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from .client import Client
+from .serving import Workers, serving
+
+LEASE = "3"
+"""Seconds: enough for a busy machine to renew it, and short enough to wait for."""
+
+
+@pytest.fixture
+def mortals() -> Iterator[Workers]:
+    """Two workers that may be killed."""
+    with serving(LEASE=LEASE) as served:
+        yield served
+
+
+def signal_to(workers: Workers, worker: int, number: signal.Signals) -> None:
+    workers.servers[worker].process.send_signal(number)
+
+
+async def session(workers: Workers, http: httpx.AsyncClient, **capabilities: Any) -> Client:
+    return await (await Client(workers.urls, http).open(**capabilities)).ready()
+
+
+async def all_that_comes(messages: Any) -> list[Any]:
+    """Return the rest of a stream, which may break off."""
+    found = []
+    with suppress(httpx.TransportError):
+        async for message in messages:
+            found.append(message)
+    return found
+
+
+@pytest.mark.parametrize("tool", ["hold", "ahold"])
+def test_the_call_of_a_killed_process_ends_with_an_error_of_its_id(mortals, tool):
+    """F1: whoever comes back to its stream, at whatever worker, hears of its end."""
+    name = uuid4().hex
+
+    async def main(http):
+        client = await session(mortals, http)
+        async with client.at(0).call(tool, id=name, value=name, speaks=True) as answer:
+            messages = answer.messages()
+            await anext(messages)
+            signal_to(mortals, 0, signal.SIGKILL)
+            assert await all_that_comes(messages) == []
+        other = client.at(1)
+        async with other.listen(answer.last_id) as again:
+            (error,) = await again.all()
+        # The session lives on, and its other requests with it.
+        async with other.call("work", value="next") as following:
+            (result,) = await following.all()
+        return error, result
+
+    error, result = mortals.run(main)
+    assert (error["id"], error["error"]["code"]) == (name, -32603)
+    assert "unknown" in error["error"]["message"]
+    assert result["result"]["content"][0]["text"] == "next"
+
+
+def test_the_question_of_a_killed_process_ends_with_its_call(mortals):
+    """F1: the answer that its client gives afterwards is taken, and reaches nobody."""
+
+    async def main(http):
+        client = await session(mortals, http, elicitation={})
+        async with client.at(0).call("ask", id=1, value="who?") as answer:
+            messages = answer.messages()
+            question = await anext(messages)
+            signal_to(mortals, 0, signal.SIGKILL)
+            assert await all_that_comes(messages) == []
+        other = client.at(1)
+        async with other.listen(answer.last_id) as again:
+            (error,) = await again.all()
+        given = {"action": "accept", "content": {"name": "Ada"}}
+        late = {"jsonrpc": "2.0", "id": question["id"], "result": given}
+        assert await other.send(late) == 202
+        async with other.call("session_rows", secret=client.session_id) as rows:
+            (found,) = await rows.all()
+        return error, found["result"]["structuredContent"]
+
+    error, rows = mortals.run(main)
+    assert (error["id"], error["error"]["code"]) == (1, -32603)
+    assert sorted(rows["requests"]) == ["cancelled", "failed"]
+    assert rows["open"] == 0
+
+
+@pytest.mark.parametrize("tool", ["hold", "ahold"])
+def test_a_process_that_stood_still_too_long_has_nothing_more_to_say(mortals, tool):
+    """Its call was settled meanwhile, and its client told so."""
+    name = uuid4().hex
+
+    async def main(http):
+        client = await session(mortals, http)
+        async with client.at(0).call(tool, id=name, value=name, speaks=True) as answer:
+            messages = answer.messages()
+            await anext(messages)
+            signal_to(mortals, 0, signal.SIGSTOP)
+            try:
+                async with client.at(1).listen(answer.last_id) as again:
+                    (told_elsewhere,) = await again.all()
+            finally:
+                mortals.gates.open(name)  # for its function to end as soon as it goes on
+                signal_to(mortals, 0, signal.SIGCONT)
+            told_here = await all_that_comes(messages)
+        async with client.at(0).call("session_rows", secret=client.session_id) as rows:
+            (found,) = await rows.all()
+        return told_elsewhere, told_here, found["result"]["structuredContent"]
+
+    told_elsewhere, told_here, rows = mortals.run(main)
+    assert (told_elsewhere["id"], told_elsewhere["error"]["code"]) == (name, -32603)
+    # On its own connection, which is still there, it can say only what the rows say.
+    assert told_here in ([], [told_elsewhere])
+    assert rows["requests"] == ["failed"]
+    ((following, count, last),) = rows["streams"]
+    assert (following, count, last) == (3, 2, 2)
+
+
+def test_what_stands_still_for_less_than_a_lease_goes_on(mortals):
+    name = uuid4().hex
+
+    async def main(http):
+        client = await session(mortals, http)
+        async with client.at(0).call("hold", id=name, value=name, speaks=True) as answer:
+            messages = answer.messages()
+            await anext(messages)
+            signal_to(mortals, 0, signal.SIGSTOP)
+            await asyncio.sleep(float(LEASE) / 3)
+            signal_to(mortals, 0, signal.SIGCONT)
+            mortals.gates.open(name)
+            return await all_that_comes(messages)
+
+    *_, response = mortals.run(main)
+    assert response["result"]["content"][0]["text"] == name
