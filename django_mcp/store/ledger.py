@@ -82,6 +82,7 @@ class Ledger:
         """Note that a session has been used, at the next look."""
         with self._lock:
             self._used[session_id] += 1
+        self.settling.stir()
         self.nudge()
 
     def run(self, errand: Callable[[], None]) -> None:
@@ -114,7 +115,6 @@ class Ledger:
 
     def nudge(self) -> None:
         """See to it that the thread looks from time to time, as something is in flight now."""
-        self.settling.stir()
         if self._resting:
             self._resting = False
             self.wake()
@@ -131,6 +131,8 @@ class Ledger:
             self.requests.look()
             self.requests.renew()
             self.audience.look()
+            if self.readers or self.requests.has_rows:
+                self.settling.stir()
             self.doorbell.ring(self.settling.tick())
             self.readers.look()
             self._sweep()

@@ -73,6 +73,11 @@ class Requests:
     def __bool__(self) -> bool:
         return bool(self._calls or self._questions)
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether any of them is a row."""
+        return bool(self._questions) or any(each.post.is_open for each in [*self._calls.values()])
+
     def begin(self, running: Running) -> None:
         """Watch a call. From any thread."""
         self._calls[running.call.id] = running
@@ -136,8 +141,7 @@ class Requests:
 
     def renew(self) -> None:
         """Renew the leases, so that nobody takes this process for dead."""
-        kept = self._questions or any(each.post.is_open for each in list(self._calls.values()))
-        if not kept or time.monotonic() - self._renewed < lease_seconds() / 3:
+        if not self.has_rows or time.monotonic() - self._renewed < lease_seconds() / 3:
             return
         own = PendingRequest.objects.using(alias()).filter(
             owner=self._process_id, state=State.RUNNING

@@ -73,12 +73,12 @@ class Settling:
         return self._due or self._waiting
 
     def stir(self) -> None:
-        """See to it that this process looks before it rests. From any thread."""
+        """See to it that this process looks, for the database is in use. From any thread."""
         self._due = True
 
     def tick(self) -> list[str]:
         """Settle what is due; return the channels of those who show its streams."""
-        if time.monotonic() - self._looked < lease_seconds() / 6:
+        if not self or time.monotonic() - self._looked < lease_seconds() / 6:
             return []
         self._looked, self._due = time.monotonic(), False
         self._waiting = _requests().filter(_expired()).exists()

@@ -56,6 +56,11 @@ class Abandoned:
             keys += owned.values_list("pk", flat=True)
         owned.filter(pk__in=keys).update(lease_until=DatabaseNow() - timedelta(seconds=1))
 
+    def live(self) -> None:
+        """Let the leases last for a minute."""
+        owned = PendingRequest.objects.filter(owner=DEAD.id)
+        owned.update(lease_until=DatabaseNow() + timedelta(minutes=1))
+
     @property
     def beginning(self) -> str:
         """The event id before its first message."""

@@ -269,9 +269,11 @@ def test_after_an_outage_longer_than_a_lease_nobody_ends_what_lives(
     clock = Clock(monkeypatch)
     for _ in range(10):
         clock.now += 5
+        other.settling.stir()
         other.settling.tick()
     abandoned.die()  # for its process could not renew the lease, any more than others theirs
     clock.now += 60
+    other.settling.stir()
     other.settling.tick()
     assert other.settling  # stays awake, to see whether it is renewed
     clock.now += 5
@@ -307,3 +309,29 @@ def test_a_living_process_renews_its_leases(application, on_loop, settings):
 
 def _lease():
     return PendingRequest.objects.get().lease_until
+
+
+def test_who_needs_no_database_does_not_ask_it(django_assert_num_queries):
+    """A call of the modern era, for example."""
+    own = Ledger()
+    with django_assert_num_queries(0):
+        own.tick()
+
+
+@pytest.mark.usefixtures("_trusting")
+def test_who_waits_looks_again_until_the_lease_has_run_out(application, on_loop, valid_wire):
+    """Its process may have died a moment ago."""
+
+    async def main():
+        client = await Client(application).open()
+        call = {"id": 1, "method": "tools/call", "params": {"name": "gone"}}
+        valid_wire.was_sent_elsewhere(client.session_id, call)
+        abandoned = await in_thread(Abandoned, 1)
+        await in_thread(abandoned.live)
+        async with client.listen(abandoned.beginning) as resumed:
+            assert (await resumed.message())["params"]["data"] == "begun"
+            assert await resumed.is_silent()
+            await in_thread(abandoned.die)
+            return await resumed.message()
+
+    assert "error" in on_loop(main())
