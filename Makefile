@@ -4,7 +4,7 @@ PORT ?= 8000
 VENV ?= .venv
 BIN := $(VENV)/bin
 # A process per core, each with a database of its own.
-PARALLEL ?= --numprocesses=auto --dist=loadfile
+PARALLEL ?= --numprocesses=auto --dist=loadgroup
 
 .PHONY: help demo test test-all conformance lint docs clean
 
