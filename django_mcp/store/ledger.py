@@ -23,7 +23,7 @@ from django.db import DatabaseError, connections
 from ..server.changes import Topic
 from . import streams
 from .audience import Audience
-from .database import alias, has_collided, wait_briefly
+from .database import has_collided, wait_briefly
 from .doorbell import Doorbell
 from .listeners import Changes
 from .outbox import Process, keep
@@ -65,6 +65,7 @@ class Ledger:
         self._closing = False
         self._looked = float("-inf")
         self._swept = float("-inf")
+        self._asked = float("-inf")
         self._written = False
 
     def channel(self) -> str:
@@ -130,7 +131,6 @@ class Ledger:
             self._write()
             self.requests.look()
             self.requests.renew()
-            self.audience.look()
             if self.readers or self.requests.has_rows:
                 self.settling.stir()
             self.doorbell.ring(self.settling.tick())
@@ -138,6 +138,10 @@ class Ledger:
             self._sweep()
         if self.changes.tick():
             self.readers.look()
+        # Last, and no oftener: users may be in another database, which may be away.
+        if time.monotonic() - self._asked >= PAUSE:
+            self._asked = time.monotonic()
+            self.audience.look()
 
     def close(self) -> None:
         """Write what waits, end the threads and close the connection; tests want that."""
@@ -173,7 +177,7 @@ class Ledger:
             except DatabaseError as error:
                 if not has_collided(error):
                     logger.error("The database cannot be used; what is waiting waits on: %s", error)
-                    connections[alias()].close()
+                    connections.close_all()
                 time.sleep(PAUSE)
             except Exception:
                 logger.exception("The bookkeeping failed; it goes on")

@@ -142,7 +142,12 @@ class _Answering:
         # All are in flight from now on: when this process dies, each has its end.
         running = [(item, self._begin(item.call())) for item in self._posted.items]
         ledger().nudge()
-        return [await self._make(item, each, last=each is running[-1][1]) for item, each in running]
+        last = running[-1][1]
+        try:
+            return [await self._make(item, each, last=each is last) for item, each in running]
+        finally:
+            for _, each in running:
+                ledger().requests.end(each)
 
     def _begin(self, call: Call) -> Running:
         peer = self._peers[call] = self._peer(call)
@@ -159,10 +164,8 @@ class _Answering:
 
     async def _make(self, item: Item, running: Running, *, last: bool) -> Outcome:
         call = running.call
-        try:
-            outcome = await self._outcome(item, self._peers[call], self._stops[call])
-        finally:
-            ledger().requests.end(running)
+        outcome = await self._outcome(item, self._peers[call], self._stops[call])
+        ledger().requests.end(running)
         self._hand_in(item, call, outcome, last=last)
         return outcome
 

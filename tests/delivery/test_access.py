@@ -6,11 +6,13 @@ import asyncio
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.db import OperationalError
 
 from django_mcp import endpoint
 from django_mcp.auth import Principal
 from django_mcp.contrib.tokens.models import Token
 from django_mcp.models import PendingRequest, Session
+from django_mcp.store.audience import Audience
 from django_mcp.store.ledger import ledger
 from tests.asgi import modern, urlconf
 
@@ -199,3 +201,27 @@ def test_nobody_asks_after_the_anonymous(django_assert_num_queries):
     audience.enter("anybody", Principal(None), lambda: None)
     with django_assert_num_queries(0):
         audience.look()
+
+
+def test_streams_go_on_while_nobody_can_be_asked_after(application, on_loop, monkeypatch):
+    """Users may be in another database than sessions, and that one may be away."""
+    asked = []
+
+    def fail(self):
+        asked.append(True)
+        raise OperationalError("planted")
+
+    monkeypatch.setattr(Audience, "look", fail)
+
+    async def main():
+        anna = await Client(application, X_User="anna").open()
+        async with anna.call("speak_and_wait") as connection:
+            assert (await connection.message())["params"]["data"] == "before"
+            await until(lambda: bool(asked), True)
+            async with anna.listen(connection.last_id) as elsewhere:
+                await elsewhere.event()
+                site.gates.open()
+                return await elsewhere.messages()
+
+    *_, last = on_loop(main())
+    assert "result" in last
