@@ -6,12 +6,16 @@ BIN := $(VENV)/bin
 # A process per core, each with a database of its own.
 PARALLEL ?= --numprocesses=auto --dist=loadgroup
 
-.PHONY: help demo test test-all conformance lint docs clean
+.PHONY: help demo test test-all chaos bench conformance lint docs clean
 
 help:
 	@echo "make demo         set up and serve the example project on PORT ($(PORT))"
 	@echo "make test         the tests that need Python alone"
 	@echo "make test-all     everything that CI runs; needs PostgreSQL, MariaDB, Redis, Node.js"
+	@echo "make chaos        kill and break what can be, and count what is lost; half an hour;"
+	@echo "                  needs PostgreSQL, MariaDB and Redis; CHAOS=--short takes three minutes"
+	@echo "make bench        what a request costs, here and elsewhere; half an hour; needs the same and"
+	@echo "                  Node.js, and two cores with nothing else to do; BENCH=--short takes two minutes"
 	@echo "make conformance  the official conformance suite; needs Node.js"
 	@echo "make lint         ruff, mypy, import-linter"
 	@echo "make docs         build the documentation"
@@ -33,8 +37,15 @@ test: $(VENV)/test.stamp
 test-all:
 	bash .ci/run
 
+chaos: $(VENV)/test+services.stamp
+	$(BIN)/python -m tests.chaos.run $(CHAOS)
+
+bench: $(VENV)/test+bench.stamp
+	$(BIN)/python -m benchmarks $(BENCH)
+
 conformance: $(VENV)/test.stamp
 	$(BIN)/python tests/conformance/run.py
+	$(BIN)/python tests/conformance/run_client.py
 
 lint: $(VENV)/test+services+lint.stamp
 	$(BIN)/ruff check .

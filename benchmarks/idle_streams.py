@@ -74,7 +74,7 @@ def main() -> None:
     print(f"Python {platform.python_version()}, {platform.machine()}", *_versions(), sep=", ")
     for kind in KINDS:
         # A process of its own for each, so that none uses room that another has left.
-        with serving(1) as workers:
+        with serving("mount") as workers:
             line = workers.run(lambda http, kind=kind: measure(workers, http, kind, number))
             print(f"{workers.database:<10} {line}", flush=True)
 

@@ -17,10 +17,15 @@ class DjangoMCPConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register the system checks and what the apps offer."""
-        # Both need the app registry.
+        """Register the system checks, what ends with users, and what the apps offer."""
+        # These need the app registry.
         from . import checks  # noqa: F401, PLC0415
+        from .store import session_cache  # noqa: PLC0415
         from .store.announcing import Announcer  # noqa: PLC0415
+        from .store.leaving import watch_users  # noqa: PLC0415
+        from .store.ledger import ledger  # noqa: PLC0415
 
         changes.install(Announcer())
+        session_cache.install(lambda: ledger().ring_to_forget())
+        watch_users()
         autodiscover_modules("mcp")

@@ -9,21 +9,24 @@ authentication. A system check names the middleware that is passed by.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
-from contextlib import aclosing, suppress
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
 from django.core.handlers.asgi import get_script_prefix
 from django.urls import Resolver404, URLResolver, get_resolver, set_script_prefix
+from django.urls import get_script_prefix as current_script_prefix
 from django.urls.resolvers import LocalePrefixPattern
 
+from .conf import get_settings
 from .routing import find_endpoints
 from .transport.calls import LoopDoor
 from .transport.endpoint import respond
 from .transport.http import Endpoint, Reply
 from .transport.mounted import MountedRequest
+from .transport.streams import Shown
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -40,10 +43,15 @@ def mount(application: Callable[..., Awaitable[None]]) -> Application:
         if endpoint is None:
             await application(scope, receive, send)
             return
-        set_script_prefix(get_script_prefix(scope))
-        request = MountedRequest(scope, receive)
-        reply = await respond(request, endpoint, LoopDoor())
-        await _send(reply, request, send)
+        prefix = get_script_prefix(scope).rstrip("/") + "/"  # as Django keeps it
+        if prefix != current_script_prefix():
+            set_script_prefix(prefix)
+        # What lasts is to hold neither the request nor the rest of the reply.
+        events = await _send(
+            await respond(MountedRequest(scope, receive), endpoint, LoopDoor()), send
+        )
+        if events is not None:
+            await _Sender(events, send).show(receive)
 
     mounted.is_mcp_mount = True  # type: ignore[attr-defined]
     return mounted
@@ -56,27 +64,26 @@ def find_endpoint(path_info: str) -> Endpoint | None:
     checks something - is for Django to find out, and meets the view. Asking the few patterns that
     can lead to an endpoint first keeps the cost off every other page of the site.
     """
-    resolver = get_resolver(settings.ROOT_URLCONF)
+    return _find(get_resolver(settings.ROOT_URLCONF), path_info)
+
+
+# The caches are keyed by the resolver itself, which clear_url_caches() replaces.
+@lru_cache(maxsize=256)
+def _find(resolver: URLResolver, path_info: str) -> Endpoint | None:
     if not any(_matches(chain, path_info) for chain in _chains(resolver)):
         return None
-    return _resolve(resolver, path_info)
-
-
-# Both caches are keyed by the resolver itself, which clear_url_caches() replaces.
-@lru_cache(maxsize=8)
-def _chains(resolver: URLResolver) -> tuple[tuple[Any, ...], ...]:
-    found = (chain for chain, _ in find_endpoints(resolver))
-    return tuple(chain for chain in found if not any(_has_language(each) for each in chain))
-
-
-@lru_cache(maxsize=256)
-def _resolve(resolver: URLResolver, path_info: str) -> Endpoint | None:
     try:
         match = resolver.resolve(path_info)
     except Resolver404:
         return None
     view, endpoint = getattr(match.func, "mcp_endpoint", (None, None))
     return endpoint if view is match.func else None
+
+
+@lru_cache(maxsize=8)
+def _chains(resolver: URLResolver) -> tuple[tuple[Any, ...], ...]:
+    found = (chain for chain, _ in find_endpoints(resolver))
+    return tuple(chain for chain in found if not any(_has_language(each) for each in chain))
 
 
 def _has_language(pattern: Any) -> bool:
@@ -101,37 +108,94 @@ def _path_info(scope: Scope) -> str:
     return path
 
 
-async def _send(reply: Reply, request: MountedRequest, send: Send) -> None:
+async def _send(reply: Reply, send: Send) -> Shown | None:
+    """Send a reply; or, of one that is a stream, the head: then return its events."""
     headers = [
         (name.lower().encode("latin-1"), value.encode("latin-1"))
         for name, value in reply.headers.items()
     ]
     if reply.status != 204 and reply.events is None:
         headers.append((b"content-length", b"%d" % len(reply.body)))
-    start = {"type": "http.response.start", "status": reply.status, "headers": headers}
-    if reply.events is None:
-        await send(start)
-    else:
-        # Also where a server cancels the whole before there was an event: Daphne does.
-        async with aclosing(reply.events) as events:
-            await send(start)
-            await _stream(events, request, send)
-    await send({"type": "http.response.body", "body": reply.body})
-
-
-async def _stream(events: AsyncGenerator[bytes], request: MountedRequest, send: Send) -> None:
-    """Send events until they end or the client has gone, whichever is first."""
-    sending = asyncio.ensure_future(_send_all(events, send))
-    gone = asyncio.ensure_future(request.disconnected())
     try:
-        await asyncio.wait({sending, gone}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        gone.cancel()
+        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+        if reply.events is None:
+            await send({"type": "http.response.body", "body": reply.body})
+    except BaseException:
+        # A server may cancel the whole before there was an event: Daphne does.
+        if reply.events is not None:
+            reply.events.close()
+        raise
+    return reply.events
+
+
+class _Sender:
+    """Sends events, by a task that is there only while there is something to send.
+
+    So an idle stream is nothing but the server's own call of the application, which waits until
+    the client has gone.
+    """
+
+    __slots__ = ("_events", "_send", "_sending", "_waiting")
+
+    def __init__(self, events: Shown, send: Send) -> None:
+        self._events = events
+        self._send = send
+        self._sending: asyncio.Task[None] | None = None
+        self._waiting: asyncio.Timeout | None = None
+
+    async def show(self, receive: Receive) -> None:
+        """Send events until they end, the client has gone or reads no more.
+
+        A server closes the connection of a response that is not complete.
+        """
+        try:
+            await self._until_gone(receive)
+        finally:
+            try:
+                complete = await self._stop()
+            finally:
+                self._events.close()
+        if complete:
+            # Bounded, for it waits until the client has read what was sent before.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(get_settings().write_timeout_seconds):
+                    await self._send({"type": "http.response.body", "body": b""})
+
+    async def _until_gone(self, receive: Receive) -> None:
+        try:
+            async with asyncio.timeout(None) as self._waiting:
+                self._events.show_to(self._wake)
+                self._wake()
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+        except TimeoutError:
+            pass  # nothing more is sent: see _send_all
+        finally:
+            self._waiting = None
+
+    def _wake(self) -> None:
+        if self._sending is None:
+            self._sending = asyncio.ensure_future(self._send_all())
+
+    async def _send_all(self) -> None:
+        """Send what there is now; after the last event, end the waiting for the client."""
+        is_over = True
+        try:
+            while (chunk := self._events.take()) is not None:
+                await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
+            is_over = self._events.is_over
+        finally:
+            if not is_over:
+                self._sending = None
+            elif self._waiting is not None:
+                self._waiting.reschedule(0)
+
+    async def _stop(self) -> bool:
+        """Stop sending; return whether everything has been sent."""
+        sending = self._sending
+        if sending is None:
+            return False
         sending.cancel()
         with suppress(asyncio.CancelledError):
             await sending
-
-
-async def _send_all(events: AsyncGenerator[bytes], send: Send) -> None:
-    async for chunk in events:
-        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        return not sending.cancelled()

@@ -6,6 +6,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from django.conf import settings as django_settings
+from django.core.cache import caches
+from django.core.cache.backends.db import DatabaseCache
+from django.core.cache.backends.dummy import DummyCache
+from django.core.cache.backends.filebased import FileBasedCache
+from django.core.cache.backends.locmem import LocMemCache
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.core.checks import Warning as CheckWarning
 from django.core.exceptions import ImproperlyConfigured
@@ -16,6 +21,7 @@ from .conf import Settings, get_settings
 from .default import mcp
 from .routing import find_endpoints
 from .server.registry import MCPServer
+from .store.doorbell import reaches_others
 
 AUTH_HINT: Final = (
     "Choose who may use them: "
@@ -27,6 +33,25 @@ SQLITE_HINT: Final = (
     'Set OPTIONS = {"transaction_mode": "IMMEDIATE", "timeout": 20, '
     '"init_command": "PRAGMA journal_mode=WAL"} in DATABASES.'
 )
+
+CACHE_HINT: Final = (
+    "Name a cache that all processes share and that increments in one step, in Redis or Memcached; "
+    "or leave the setting out: the database counts."
+)
+
+SESSION_CACHE_HINT: Final = (
+    "Name a cache that all processes share, in Redis or Memcached; or leave the setting out: each "
+    "process remembers for itself."
+)
+ENDED_HINT: Final = (
+    "Set it to 1 or less, configure a channel layer that reaches other processes, such as "
+    "channels_redis, by which they are told at once, or name a shared cache in SESSION_CACHE. If "
+    'there is only one process, or so long does not matter, add "django_mcp.W003" to '
+    "SILENCED_SYSTEM_CHECKS."
+)
+
+#: Caches that each process has for itself, or that read, add and write back.
+INEXACT_CACHES: Final = (DatabaseCache, DummyCache, FileBasedCache, LocMemCache)
 
 #: Middleware whose work the mount does itself, or that an endpoint does not need.
 ACCOUNTED_FOR: Final = {
@@ -60,7 +85,12 @@ def check_settings(**kwargs: Any) -> list[CheckMessage]:
         settings = get_settings()
     except ImproperlyConfigured as error:
         return [Error(str(error), id="django_mcp.E002")]
-    return [*_check_auth(settings), *_check_database(settings)]
+    return [
+        *_check_auth(settings),
+        *_check_database(settings),
+        *_check_cache(settings),
+        *_check_session_cache(settings),
+    ]
 
 
 @register(Tags.urls)
@@ -128,6 +158,42 @@ def _check_database(settings: Settings) -> Iterator[CheckMessage]:
     elif _lets_writers_fail(database):
         message = "SQLite without IMMEDIATE transactions fails under concurrent writers."
         yield CheckWarning(message, hint=SQLITE_HINT, id="django_mcp.W001")
+
+
+def _check_cache(settings: Settings) -> Iterator[CheckMessage]:
+    name = settings.rate_limit_cache
+    if not name:
+        return
+    if name not in django_settings.CACHES:
+        message = f'DJANGO_MCP["RATE_LIMIT_CACHE"] is {name!r}, which CACHES has not.'
+        yield Error(message, hint=CACHE_HINT, id="django_mcp.E007")
+    elif isinstance(caches[name], INEXACT_CACHES):
+        message = f'DJANGO_MCP["RATE_LIMIT_CACHE"]: the cache {name!r} cannot count exactly.'
+        yield Error(message, hint=CACHE_HINT, id="django_mcp.E007")
+
+
+def _check_session_cache(settings: Settings) -> Iterator[CheckMessage]:
+    name, seconds = settings.session_cache, settings.session_cache_seconds
+    problem = ""
+    if name and name not in django_settings.CACHES:
+        problem = f'DJANGO_MCP["SESSION_CACHE"] is {name!r}, which CACHES has not.'
+    elif name and isinstance(caches[name], INEXACT_CACHES):
+        problem = (
+            f'DJANGO_MCP["SESSION_CACHE"]: in the cache {name!r} sessions that have ended cannot '
+            "be forgotten by all, or not faster than the database is asked."
+        )
+    if problem:
+        yield Error(problem, hint=SESSION_CACHE_HINT, id="django_mcp.E008")
+    elif name and seconds < 2:
+        message = f'DJANGO_MCP["SESSION_CACHE"] does nothing for {seconds} seconds.'
+        hint = "Shared caches count whole seconds: set SESSION_CACHE_SECONDS to 2 or more."
+        yield Error(message, hint=hint, id="django_mcp.E008")
+    elif not name and seconds > 1 and not reaches_others():
+        message = (
+            f"Other processes may let in a session for {seconds} seconds after it has ended: "
+            'DJANGO_MCP["SESSION_CACHE_SECONDS"].'
+        )
+        yield CheckWarning(message, hint=ENDED_HINT, id="django_mcp.W003")
 
 
 def _lets_writers_fail(database: dict[str, Any]) -> bool:

@@ -23,7 +23,7 @@ class DatabaseNow(Now):
 
     def as_mysql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any) -> Any:
         """Shift the UTC clock, whatever the zone of the server."""
-        template = f"(UTC_TIMESTAMP(6) + INTERVAL {_offset(connection)} SECOND)"
+        template = f"(UTC_TIMESTAMP(6) + INTERVAL {offset(connection)} SECOND)"
         return self.as_sql(compiler, connection, template=template, **extra)
 
     def as_sqlite(
@@ -32,12 +32,12 @@ class DatabaseNow(Now):
         """Shift the UTC clock, which is the only one that there is."""
         # Doubled twice: once for the template, once for the query's own parameters.
         form = "%%%%Y-%%%%m-%%%%d %%%%H:%%%%M:%%%%f"
-        template = f"STRFTIME('{form}', 'NOW', '{_offset(connection):+d} seconds')"
+        template = f"STRFTIME('{form}', 'NOW', '{offset(connection):+d} seconds')"
         return self.as_sql(compiler, connection, template=template, **extra)
 
 
-def _offset(connection: BaseDatabaseWrapper) -> int:
-    """Return by how many seconds the zone of stored values is ahead of UTC."""
+def offset(connection: BaseDatabaseWrapper) -> int:
+    """Return by how many seconds the zone of stored values is ahead of UTC, at present."""
     if connection.timezone_name == "UTC":
         return 0
     zone = zoneinfo.ZoneInfo(connection.timezone_name)

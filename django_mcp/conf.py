@@ -10,15 +10,22 @@ import difflib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from types import NoneType
 from typing import Any
 
 from django.conf import settings as django_settings
 from django.core.exceptions import ImproperlyConfigured
 
+from .server.rates import Rate
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Settings:
-    """``DJANGO_MCP``, checked; attribute ``auth`` is the key ``AUTH``, and so on."""
+    """``DJANGO_MCP``, checked; attribute ``auth`` is the key ``AUTH``, and so on.
+
+    As long as the settings do not change there is one instance, by which others can remember what
+    they have made of it.
+    """
 
     auth: str | Callable[..., Any] | None = None
     path: str = "mcp"
@@ -27,12 +34,17 @@ class Settings:
     instructions: str = ""
     allowed_origins: list[str] = field(default_factory=list)
     max_body_bytes: int = 4 * 1024 * 1024
+    max_result_bytes: int = 4 * 1024 * 1024
+    rate_limit: str | None = "600/m per process"
+    rate_limit_cache: str = ""
     page_size: int = 100
     strict_arguments: bool = True
     list_ttl_seconds: int = 60
     database: str = "default"
     session_idle_seconds: int = 24 * 60 * 60
     session_max_age_seconds: int = 30 * 24 * 60 * 60
+    session_cache: str = ""
+    session_cache_seconds: float = 0
     max_sessions: int = 100_000
     max_sessions_per_user: int = 1_000
     stream_after_seconds: float = 1.0
@@ -40,19 +52,24 @@ class Settings:
     queue_messages: int = 1_000
     queue_bytes: int = 4 * 1024 * 1024
     replay_seconds: int = 300
+    retention_seconds: int = 7 * 24 * 60 * 60
     max_subscriptions: int = 1_000
-    max_listen_streams: int = 10_000
-    max_listen_streams_per_user: int = 20
+    max_streams: int = 5_000
+    max_streams_per_user: int = 100
+    write_timeout_seconds: float = 60
     question_seconds: int = 300
     state_max_age_seconds: int = 60 * 60
     lease_seconds: float = 30
+    shutdown_seconds: float = 8
     lanes: int = 16
     lane_wait_seconds: int = 30
+    lane_queue: int = 1_000
 
 
 _ORIGIN = re.compile(r"\*|null|[a-z][a-z0-9+.\-]*://[^/\s?#@]+", re.IGNORECASE)
 _POSITIVE = {
     "max_body_bytes",
+    "max_result_bytes",
     "page_size",
     "session_idle_seconds",
     "session_max_age_seconds",
@@ -64,16 +81,19 @@ _POSITIVE = {
     "queue_bytes",
     "replay_seconds",
     "max_subscriptions",
-    "max_listen_streams",
-    "max_listen_streams_per_user",
+    "max_streams",
+    "max_streams_per_user",
+    "write_timeout_seconds",
     "question_seconds",
     "state_max_age_seconds",
     "lease_seconds",
     "lanes",
     "lane_wait_seconds",
 }
+_LONGEST_SESSION_CACHE = 10
 _KINDS: dict[str, tuple[type, ...]] = {
     "str": (str,),
+    "str | None": (str, NoneType),
     "int": (int,),
     "float": (int, float),
     "bool": (bool,),
@@ -104,6 +124,8 @@ def read_settings(raw: Any) -> Settings:
         _check(key, value, str(known[key].type))
     for origin in raw.get("ALLOWED_ORIGINS", ()):
         _check_origin(origin)
+    _check_rate(raw.get("RATE_LIMIT"))
+    _check_session_cache(raw.get("SESSION_CACHE_SECONDS", 0))
     return Settings(**{key.lower(): value for key, value in raw.items()})
 
 
@@ -126,6 +148,22 @@ def _check(key: str, value: Any, declared: str) -> None:
     least = 0 if key.lower() not in _POSITIVE else 1 if declared == "int" else 0.001
     if isinstance(value, (int, float)) and value < least:
         raise ImproperlyConfigured(f"DJANGO_MCP[{key!r}] must be positive, not {value}.")
+
+
+def _check_rate(rate: str | None) -> None:
+    if rate:
+        try:
+            Rate.parse(rate)
+        except ValueError as error:
+            raise ImproperlyConfigured(f"DJANGO_MCP['RATE_LIMIT']: {error}.") from error
+
+
+def _check_session_cache(seconds: float) -> None:
+    if not seconds <= _LONGEST_SESSION_CACHE:
+        raise ImproperlyConfigured(
+            f"DJANGO_MCP['SESSION_CACHE_SECONDS'] may be {_LONGEST_SESSION_CACHE} at most, not "
+            f"{seconds}: for so long a session that has ended may still be let in."
+        )
 
 
 def _check_origin(origin: Any) -> None:

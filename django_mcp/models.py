@@ -7,27 +7,15 @@ its parent under the condition that it lives.
 
 from __future__ import annotations
 
-import secrets
-import time
 import uuid
 
 from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from .call_counts import CallCount  # noqa: F401 - Django looks for models here
 from .clock import DatabaseNow
-
-
-def new_id() -> uuid.UUID:
-    """Return a key that is known before its row exists and that sorts by age.
-
-    RFC 9562, sections 5.7 and 6.2 (UUID version 7, method 3): milliseconds, then a 4,096th of one,
-    then chance. New rows are neighbours in the index, and those of one process are in order.
-    """
-    milliseconds, nanoseconds = divmod(time.time_ns(), 1_000_000)
-    fraction = nanoseconds * 4096 // 1_000_000
-    high = (milliseconds & (1 << 48) - 1) << 16 | 7 << 12 | fraction
-    return uuid.UUID(int=high << 64 | 2 << 62 | secrets.randbits(62))
+from .ids import new_id
 
 
 class Session(models.Model):
@@ -81,6 +69,7 @@ class Session(models.Model):
             models.Index(fields=["state", "last_active"], name="mcp_session_idle"),
             models.Index(fields=["user", "client_id", "state"], name="mcp_session_owner"),
             models.Index(fields=["-last_active"], name="mcp_session_recent"),
+            models.Index(fields=["ended"], name="mcp_session_ended"),
         )
 
     def __str__(self) -> str:
@@ -122,13 +111,16 @@ class Stream(models.Model):
     )
     created = models.DateTimeField(_("created"), default=DatabaseNow)
     closed = models.DateTimeField(_("closed"), null=True, blank=True)
+    cleared = models.BooleanField(
+        _("cleared"), default=False, help_text=_("Whether nothing of what it said is kept.")
+    )
 
     class Meta:
         verbose_name = _("stream")
         verbose_name_plural = _("streams")
         # NULL differs from NULL, so any number of streams of POSTs, and one that is the session's.
         constraints = (models.UniqueConstraint(fields=["session", "own"], name="mcp_stream_own"),)
-        indexes = (models.Index(fields=["closed"], name="mcp_stream_closed"),)
+        indexes = (models.Index(fields=["cleared", "closed"], name="mcp_stream_closed"),)
 
     def __str__(self) -> str:
         return str(self.id)

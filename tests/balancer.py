@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,11 +18,12 @@ from tests.conformance.proxy import (
     CLOSED,
     END_OF_HEAD,
     HOST,
-    STARTUP_SECONDS,
+    Front,
     chunks,
     headers_of,
     read_body,
     reframed,
+    served,
 )
 
 
@@ -79,16 +79,13 @@ class BrokenOff(ConnectionError):
 
 
 @dataclass
-class Balancer:
+class Balancer(Front):
     """Forwards HTTP/1.1 to the workers that listen on `ports` of this host."""
 
     ports: Sequence[int]
     cuts: list[Cut] = field(default_factory=list)
     passed: list[Passed] = field(default_factory=list, init=False)
     """All requests, in the order of their arrival."""
-    port: int = field(default=0, init=False)
-    _listening: threading.Event = field(default_factory=threading.Event, init=False)
-    _close: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def __post_init__(self) -> None:
         self._turns = itertools.cycle(range(len(self.ports)))
@@ -98,24 +95,6 @@ class Balancer:
     def url(self) -> str:
         """The address of the endpoint that all workers serve."""
         return f"http://{HOST}:{self.port}/mcp"
-
-    async def run(self) -> None:
-        """Serve on a port of the system's choosing until :meth:`stop`."""
-        self._loop = asyncio.get_running_loop()
-        server = await asyncio.start_server(self._connected, HOST, 0)
-        self.port = server.sockets[0].getsockname()[1]
-        self._listening.set()
-        await self._close.wait()
-        server.close()
-
-    def wait_until_listening(self) -> None:
-        """Block until the port is known; called from another thread than :meth:`run`."""
-        if not self._listening.wait(STARTUP_SECONDS):
-            raise TimeoutError("The balancer does not listen.")
-
-    def stop(self) -> None:
-        """End :meth:`run`; called from another thread."""
-        self._loop.call_soon_threadsafe(self._close.set)
 
     async def _connected(
         self, client: asyncio.StreamReader, client_writer: asyncio.StreamWriter
@@ -135,7 +114,7 @@ class Balancer:
     ) -> bytes | None:
         """Have one request answered; return how the next begins, `None` if there is none."""
         passed, cut = self._note(head, body)
-        upstream, upstream_writer = await asyncio.open_connection(HOST, self.ports[passed.worker])
+        upstream, upstream_writer = await self._reach(passed)
         upstream_writer.write(reframed(head, body))
         reply = asyncio.create_task(self._reply(passed, cut, upstream, writer))
         # It is the end of the connection, or the beginning of the next request.
@@ -150,6 +129,9 @@ class Balancer:
             reply.cancel()
             more.cancel()
             upstream_writer.close()
+
+    async def _reach(self, passed: Passed) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection(HOST, self.ports[passed.worker])
 
     def _note(self, head: bytes, body: bytes) -> tuple[Passed, Cut | None]:
         method = head.split(b" ", 1)[0].decode()
@@ -221,12 +203,5 @@ async def blocks(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 @contextmanager
 def balancing(ports: Sequence[int], cuts: Sequence[Cut] = ()) -> Iterator[Balancer]:
     """A balancer in front of workers on these ports, serving from a thread of its own."""
-    balancer = Balancer(ports, list(cuts))
-    thread = threading.Thread(target=lambda: asyncio.run(balancer.run()), daemon=True)
-    thread.start()
-    balancer.wait_until_listening()
-    try:
+    with served(Balancer(ports, list(cuts))) as balancer:
         yield balancer
-    finally:
-        balancer.stop()
-        thread.join(STARTUP_SECONDS)

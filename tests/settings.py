@@ -46,4 +46,8 @@ TEMPLATES = [
     }
 ]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-DJANGO_MCP = {"AUTH": "django_mcp.auth.public", "SERVER_NAME": "test", "SERVER_VERSION": "1.0"}
+DJANGO_MCP = {
+    "AUTH": "django_mcp.auth.public",
+    "SERVER_NAME": "test",
+    "SERVER_VERSION": "1.0",
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from channels.layers import BaseChannelLayer
 from django.core.checks import Error, run_checks
 from django.core.exceptions import ImproperlyConfigured
 from django.urls import include, path
@@ -41,6 +42,14 @@ def test_settings_are_read_live(settings):
         ({"STRICT_ARGUMENTS": 1}, "must be bool, not int"),
         ({"ALLOWED_ORIGINS": "https://a.example"}, "must be list[str], not str"),
         ({"AUTH": 3}, "dotted path or a callable"),
+        ({"RATE_LIMIT": 10}, "must be str | None, not int"),
+        ({"RATE_LIMIT": "10"}, 'write "10/m"'),
+        ({"RATE_LIMIT": "0/m"}, "is no rate"),
+        ({"RATE_LIMIT": "10/w"}, "is no rate"),
+        ({"RATE_LIMIT": "10/m per host"}, "is no rate"),
+        ({"SESSION_CACHE_SECONDS": 10.5}, "may be 10 at most, not 10.5"),
+        ({"SESSION_CACHE_SECONDS": float("nan")}, "may be 10 at most"),
+        ({"SESSION_CACHE_SECONDS": -1}, "must be positive"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(raw, message):
@@ -73,6 +82,93 @@ def test_without_auth_the_check_says_what_to_choose(settings):
 def test_mistakes_in_the_settings_are_errors(settings, value, expected):
     settings.DJANGO_MCP = value
     assert ids(check_settings()) == [expected]
+
+
+@pytest.mark.parametrize("rate", ["1/s", "600/m", "10/h per process", "9/d", "", None])
+def test_rates_are_so_many_in_a_period(rate):
+    assert read_settings({"RATE_LIMIT": rate}).rate_limit == rate
+
+
+@pytest.mark.parametrize(
+    ("backend", "expected"),
+    [
+        ("django.core.cache.backends.locmem.LocMemCache", ["django_mcp.E007"]),
+        ("django.core.cache.backends.db.DatabaseCache", ["django_mcp.E007"]),
+        ("django.core.cache.backends.filebased.FileBasedCache", ["django_mcp.E007"]),
+        ("django.core.cache.backends.dummy.DummyCache", ["django_mcp.E007"]),
+        ("django.core.cache.backends.redis.RedisCache", []),
+        ("", ["django_mcp.E007"]),
+    ],
+)
+def test_a_cache_that_does_not_count_exactly_is_an_error(settings, backend, expected):
+    caches = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
+    where = "redis://127.0.0.1:6379/0"
+    settings.CACHES = caches | (
+        {"counts": {"BACKEND": backend, "LOCATION": where}} if backend else {}
+    )
+    settings.DJANGO_MCP = {"AUTH": "django_mcp.auth.public", "RATE_LIMIT_CACHE": "counts"}
+    assert ids(check_settings()) == expected
+
+
+@pytest.mark.parametrize(
+    ("backend", "seconds", "expected"),
+    [
+        ("django.core.cache.backends.locmem.LocMemCache", 2, ["django_mcp.E008"]),
+        ("django.core.cache.backends.db.DatabaseCache", 2, ["django_mcp.E008"]),
+        ("django.core.cache.backends.filebased.FileBasedCache", 2, ["django_mcp.E008"]),
+        ("django.core.cache.backends.dummy.DummyCache", 2, ["django_mcp.E008"]),
+        ("", 2, ["django_mcp.E008"]),
+        ("django.core.cache.backends.redis.RedisCache", 0, ["django_mcp.E008"]),
+        ("django.core.cache.backends.redis.RedisCache", 1.9, ["django_mcp.E008"]),
+        ("django.core.cache.backends.redis.RedisCache", 2, []),
+        ("django.core.cache.backends.redis.RedisCache", 10, []),
+    ],
+)
+def test_a_cache_in_which_sessions_cannot_be_remembered_is_an_error(
+    settings, backend, seconds, expected
+):
+    named = {"sessions": {"BACKEND": backend, "LOCATION": "redis://127.0.0.1:6379/0"}}
+    settings.CACHES = named if backend else {}
+    settings.DJANGO_MCP = {
+        "AUTH": "django_mcp.auth.public",
+        "SESSION_CACHE": "sessions",
+        "SESSION_CACHE_SECONDS": seconds,
+    }
+    assert ids(check_settings()) == expected
+
+
+IN_MEMORY = "channels.layers.InMemoryChannelLayer"
+
+
+class Reaching(BaseChannelLayer):
+    """A channel layer that is not this process's alone."""
+
+
+REACHING = f"{__name__}.Reaching"
+
+
+@pytest.mark.parametrize(
+    ("layer", "seconds", "expected"),
+    [
+        ("", 1, []),
+        ("", 1.5, ["django_mcp.W003"]),
+        (IN_MEMORY, 10, ["django_mcp.W003"]),
+        (REACHING, 10, []),
+    ],
+)
+def test_where_nobody_can_be_told_that_a_session_has_ended_a_warning_says_for_how_long(
+    settings, layer, seconds, expected
+):
+    settings.CHANNEL_LAYERS = {"default": {"BACKEND": layer}} if layer else {}
+    settings.DJANGO_MCP = {
+        "AUTH": "django_mcp.auth.public",
+        "SESSION_CACHE_SECONDS": seconds,
+    }
+    messages = check_settings()
+    assert ids(messages) == expected
+    for message in messages:
+        assert f"for {seconds} seconds after it has ended" in message.msg
+        assert "channels_redis" in message.hint
 
 
 def test_sqlite_without_immediate_transactions_is_a_warning(settings, monkeypatch):

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from django.contrib.auth.models import Group
 from django.core.asgi import get_asgi_application
-from django.db import connection, connections, transaction
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from django_mcp import MCPServer, ToolError, endpoint
@@ -46,15 +46,6 @@ async def awrite_and_fail() -> None:
     """Write a row asynchronously, then fail."""
     await Group.objects.acreate(name="half done")
     raise ToolError("no")
-
-
-@pytest.fixture
-def atomic_requests():
-    # Not through the settings: the connections of this process have read theirs already.
-    previous = connections.settings["default"]["ATOMIC_REQUESTS"]
-    connections.settings["default"]["ATOMIC_REQUESTS"] = True
-    yield
-    connections.settings["default"]["ATOMIC_REQUESTS"] = previous
 
 
 @pytest.mark.django_db

@@ -53,14 +53,28 @@ class MCPError(Exception):
         return error
 
 
-class Unavailable(MCPError):
-    """The server cannot serve this now, though the request is in order: HTTP 503.
+class TryLater(MCPError):
+    """The request is in order, and yet not served now. ``retry_after`` is in whole seconds."""
 
-    ``retry_after`` is in seconds.
-    """
+    retry_after: int
+
+
+class Unavailable(TryLater):
+    """The server cannot serve this now: HTTP 503."""
 
     def __init__(self, message: str, *, retry_after: int = 5) -> None:
         super().__init__(ErrorCode.INTERNAL_ERROR, message)
+        self.retry_after = retry_after
+
+
+class TooManyRequests(TryLater):
+    """The caller has asked for more than one may: HTTP 429 (RFC 6585, section 4).
+
+    In a batch there is no header for each, so ``data`` says the seconds as well.
+    """
+
+    def __init__(self, message: str, *, retry_after: int) -> None:
+        super().__init__(ErrorCode.INVALID_REQUEST, message, {"retryAfterSeconds": retry_after})
         self.retry_after = retry_after
 
 
@@ -85,6 +99,11 @@ def cancelled() -> MCPError:
 def session_ended() -> MCPError:
     """Return the end of a request whose session was ended while it ran."""
     return MCPError(ErrorCode.SESSION_NOT_FOUND, "The session ended while the request ran")
+
+
+def shutting_down() -> MCPError:
+    """Return the end of a request whose process was asked to end while it ran."""
+    return internal_error("The server is shutting down; whether the request took effect is unknown")
 
 
 def access_revoked() -> MCPError:

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Protocol
 
 from .errors import ErrorCode, MCPError
@@ -143,6 +144,7 @@ class Acceptable:
     events: bool
 
 
+@lru_cache(maxsize=64)
 def acceptable(accept: str | None) -> Acceptable:
     """Read an ``Accept`` header (RFC 9110, section 12.5.1), honouring wildcards and q-values."""
     if accept is None or not accept.strip():
@@ -177,6 +179,7 @@ def _weight(weights: Mapping[str, float], kind: str, subtype: str) -> float:
     return 0.0
 
 
+@lru_cache(maxsize=64)
 def is_json(content_type: str | None) -> bool:
     """Return whether a body's ``Content-Type`` says JSON."""
     return (content_type or "").split(";")[0].strip().lower() == "application/json"

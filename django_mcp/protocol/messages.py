@@ -102,6 +102,11 @@ def result_response(request_id: RequestId, result: dict[str, Any]) -> dict[str, 
     return {"jsonrpc": "2.0", "id": request_id, "result": result}
 
 
+def encode_result(request_id: RequestId, result: bytes) -> bytes:
+    """Write the envelope of a successful answer around a result that is JSON already."""
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (to_json(request_id), result)
+
+
 def error_response(request_id: RequestId | None, error: MCPError) -> dict[str, Any]:
     """Return the envelope of an error; ``None`` where no id could be read."""
     return {"jsonrpc": "2.0", "id": request_id, "error": error.as_object()}
@@ -120,12 +125,7 @@ def _meta(params: dict[str, Any]) -> dict[str, Any]:
 
 def _load(body: bytes) -> Any:
     text = body.decode("utf-8")
-    value = json.loads(
-        text,
-        object_pairs_hook=_unique_members,
-        parse_constant=_refuse_constant,
-        parse_float=_finite,
-    )
+    value = _decoder.decode(text)
     if text.count("[") + text.count("{") > MAX_DEPTH:
         _check_depth(value)
     if "\\u" in text:
@@ -151,6 +151,11 @@ def _finite(text: str) -> float:
     if number in (float("inf"), float("-inf")):
         raise ValueError("number out of range")
     return number
+
+
+_decoder = json.JSONDecoder(
+    object_pairs_hook=_unique_members, parse_constant=_refuse_constant, parse_float=_finite
+)
 
 
 def _check_depth(value: Any) -> None:

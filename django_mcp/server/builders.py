@@ -19,6 +19,7 @@ from .errors import RegistrationError
 from .functions import bare, is_async, is_kind, name_of
 from .header_parameters import extract_headers
 from .primitives import Completion, Permission, Prompt, Resource, Tool
+from .rates import Rate
 from .results import Output, dump, is_object, output_of
 from .signature import ArgumentError, Signature
 from .uri_template import URITemplate
@@ -43,6 +44,7 @@ def build_tool(
     input_schema: dict[str, Any] | None = None,
     output_schema: dict[str, Any] | Literal[False] | None = None,
     timeout: float | None = None,
+    rate_limit: str | None = None,
     atomic: bool = True,
     invalidates: Sequence[str] = (),
 ) -> Tool:
@@ -80,6 +82,7 @@ def build_tool(
         output=output,
         headers=headers,
         timeout=timeout,
+        rate=_rate(rate_limit, signature),
         atomic=atomic,
         invalidates=_invalidated(invalidates, signature),
     )
@@ -213,6 +216,15 @@ def _checked(permission: Any, signature: Signature) -> Permission | None:
 def _check_timeout(timeout: float | None, signature: Signature) -> None:
     if timeout is not None and timeout <= 0:
         raise RegistrationError(f"{signature.label}: timeout= is in seconds, and more than none.")
+
+
+def _rate(given: str | None, signature: Signature) -> Rate | None:
+    if not given:
+        return None
+    try:
+        return Rate.parse(given)
+    except (TypeError, ValueError) as error:
+        raise RegistrationError(f"{signature.label}: rate_limit=: {error}.") from error
 
 
 def _invalidated(uris: Sequence[str], signature: Signature) -> tuple[URITemplate, ...]:

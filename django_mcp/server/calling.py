@@ -7,7 +7,7 @@ function that the site wrote.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -36,7 +36,7 @@ class Caching:
     scope: Literal["public", "private"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Result:
     """The ``result`` member of an answer, before the era's own fields are added."""
 
@@ -46,9 +46,13 @@ class Result:
     """The secret id of a session that this request opened."""
     type: Literal["complete", "input_required"] = "complete"
     """What the modern era calls ``resultType``."""
+    tells_errors: bool = False
+    """Whether it is a tool's, so that the model can be told in it what went wrong."""
+    key: Hashable = None
+    """Says which body it is, where many callers get the same: that is encoded once."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Call:
     """One call to a function of the site.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..protocol.lifecycle import LOG_LEVELS
@@ -51,17 +53,19 @@ class Context(Interview):
     @property
     def session(self) -> SessionInfo | None:
         """The MCP session, or ``None`` in the modern era, which has none."""
-        return self._exchange.session
+        session = self._exchange.session
+        # What the client said may be remembered for other calls: here and below they get a copy.
+        return session and replace(session, sender=deepcopy(session.sender))
 
     @property
     def client_info(self) -> dict[str, Any]:
         """What the client calls itself: ``name``, ``version``... Unverified; empty if unsaid."""
-        return self._exchange.sender.info or {}
+        return deepcopy(self._exchange.sender.info or {})
 
     @property
     def client_capabilities(self) -> dict[str, Any]:
         """The capabilities that the client declared."""
-        return self._exchange.sender.capabilities
+        return deepcopy(self._exchange.sender.capabilities)
 
     @property
     def protocol_version(self) -> str:

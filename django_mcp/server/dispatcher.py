@@ -7,7 +7,7 @@ the caller puts the request's own id on it.
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from mcp_types import SERVER_INFO_META_KEY
@@ -15,13 +15,14 @@ from pydantic import ValidationError
 
 from ..protocol.errors import ErrorCode, MCPError, cancelled, internal_error, invalid_params
 from ..protocol.messages import Notification
-from ..protocol.versions import fit
+from ..protocol.versions import Revision, fit
 from .calling import Caching, Call, CallStopped, Outcome, Result
 from .exchange import Exchange
 from .methods import METHODS, NOTIFICATIONS, Method
 from .ports import Ports, Runner, SessionInfo
 from .questions.calls import beside_questions
 from .questions.rounds import InputRequired
+from .registry import MCPServer
 
 logger = logging.getLogger("django_mcp.server")
 
@@ -54,7 +55,7 @@ async def _answer(exchange: Exchange, runner: Runner) -> Result:
     params = _read_params(method, exchange.request.params)
     outcome: Outcome
     if method.touches_database or exchange.server.guarded:
-        outcome = await runner.blocking(_with_database, method, exchange, params)
+        outcome = await runner.ask(_with_database, method, exchange, params)
     else:
         outcome = method.handler(exchange, params)
     while isinstance(outcome, Call):
@@ -112,10 +113,20 @@ def _complete(result: Result, exchange: Exchange) -> Result:
     if not exchange.revision.modern:
         return result
     # 2026-07-28, basic/index: "ResultType" and "Per-response protocol fields".
-    info = fit("Implementation", exchange.server.implementation(), exchange.revision)
+    server = exchange.server
+    info = _identity(server, server.name, server.version, exchange.revision)
     meta = {**result.body.get("_meta", {}), SERVER_INFO_META_KEY: info}
-    body = {**result.body, "resultType": result.type, "_meta": meta, **_hints(result.caching)}
-    return replace(result, body=body)
+    hints = _hints(result.caching)
+    result.body = {**result.body, "resultType": result.type, "_meta": meta, **hints}
+    if result.key is not None:
+        result.key = (result.key, server, server.name, server.version, result.caching)
+    return result
+
+
+@lru_cache(maxsize=64)
+def _identity(server: MCPServer, name: str, version: str, revision: Revision) -> dict[str, Any]:
+    # By name and version as well, for those of the default server are settings.
+    return fit("Implementation", server.implementation(), revision)
 
 
 def _hints(caching: Caching | None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .registry import MCPServer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Exchange:
     """A request, who sends it, in which revision, and what is needed to answer it."""
 
@@ -35,6 +35,8 @@ class Exchange:
     http_request: Callable[[], Any]
     """Build the ``HttpRequest``, which costs something at the mount."""
     questions: Questions = field(default_factory=Questions)
+    is_admitted: bool = False
+    """Whether the caller has been found to be allowed what is asked for, where that is a tool."""
 
     @property
     def policy(self) -> Policy:

@@ -48,10 +48,19 @@ def documentation_of(function: Function) -> str:
 
 def is_async(function: Function) -> bool:
     """Return whether calling ``function`` makes a coroutine."""
+    plain = isinstance(function, types.FunctionType)
+    return _is_async_function(function) if plain else _is_async(function)
+
+
+def _is_async(function: Function) -> bool:
     function = _unbound(function)
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(function, "__call__", None)  # noqa: B004 - the method is inspected, not tested
     )
+
+
+# Unlike other callables, functions are hashable. A server's AUTH is looked at with every request.
+_is_async_function = functools.lru_cache(maxsize=1024)(_is_async)
 
 
 def parameters_of(function: Function) -> list[inspect.Parameter]:

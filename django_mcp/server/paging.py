@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Hashable, Sequence
+from functools import lru_cache
+from typing import Any, TypeVar
 
 from ..protocol.cursors import Cursor, decode
 from ..protocol.errors import invalid_params
-from .calling import Caching
+from ..protocol.versions import Revision, fit
+from .calling import Caching, Result
 from .exchange import Exchange
 from .primitives import Primitive
 
@@ -25,7 +27,7 @@ def read_cursor(text: str | None) -> Cursor:
 
 def page(
     primitives: Sequence[P], cursor: Cursor, exchange: Exchange
-) -> tuple[list[P], Cursor | None]:
+) -> tuple[tuple[P, ...], Cursor | None]:
     """Return what the caller may see of one page, and the cursor of the next.
 
     ``primitives`` are in the order of their keys. A page is cut before permissions are asked for,
@@ -38,8 +40,28 @@ def page(
     end = start + exchange.policy.page_size
     cut = primitives[start:end]
     user = exchange.principal.user
-    visible = [primitive for primitive in cut if primitive.allows(user)]
+    visible = tuple(primitive for primitive in cut if primitive.allows(user))
     return visible, Cursor(REGISTERED, cut[-1].key) if end < len(primitives) else None
+
+
+def listed(
+    name: str,
+    described: Sequence[dict[str, Any]],
+    following: Cursor | None,
+    caching: Caching,
+    key: Hashable = None,
+) -> Result:
+    """Return one page of a list; ``key`` says what is on it, where it is the same for others."""
+    body: dict[str, Any] = {name: described}
+    if following is not None:
+        body["nextCursor"] = following.encode()
+    return Result(body, caching, key=key if key is None else (name, key, following))
+
+
+@lru_cache(maxsize=64)
+def describe(kind: str, primitives: tuple[Primitive, ...], revision: Revision) -> list[Any]:
+    """Return primitives as objects of the schema's type ``kind``. They are not to be changed."""
+    return [fit(kind, each.description, revision) for each in primitives]
 
 
 def list_caching(primitives: Sequence[Primitive], exchange: Exchange) -> Caching:

@@ -37,12 +37,21 @@ class Principal:
     while they have requests or streams open, for all of them together, in a thread of its own.
     Users that are deactivated or deleted are found without it.
     """
+    limited_as: str = field(default="", compare=False)
+    """Whom limits take the caller for, where that is not the user with the client."""
 
     @property
     def user_id(self) -> str:
         """The user's primary key as text; empty for anonymous users."""
         key = getattr(self.user, "pk", None)
         return "" if key is None else str(key)
+
+    @property
+    def limit_key(self) -> str:
+        """Whom limits take the caller for; empty for callers of whom nothing is known."""
+        if self.limited_as or not (self.user_id or self.client_id):
+            return self.limited_as
+        return f"{self.user_id}\n{self.client_id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +140,8 @@ class Peer(Protocol):
         """Do as :meth:`ask`, without a thread that waits."""
 
     async def listen(self, opening: Notification, wanted: Mapping[Topic, Notification]) -> None:
-        """Send ``opening``, and then what belongs to a topic whenever that changes, until the
-        stream is to end. Raises :class:`MCPError` where the client may have no more streams.
+        """Send ``opening``; from then on, until the stream is to end, send what belongs to a topic
+        whenever that changes. Returns when that has begun.
         """
 
     def release(self) -> bool:
@@ -192,10 +201,10 @@ class Runner(Protocol):
     """The only place where synchronous and asynchronous code meet; one implementation per door."""
 
     async def blocking(self, function: Callable[..., T], /, *args: Any) -> T:
-        """Run code that may touch the database."""
+        """Run code of this package that may touch the database."""
 
     async def ask(self, function: Callable[..., Any], /, *args: Any) -> Any:
-        """Run a function of the site's that may be of either colour."""
+        """Run a function of the site, of either colour, or one of ours that leads to such."""
 
     async def call(self, call: Call) -> Outcome:
         """Make a call to user code, synchronous or not."""

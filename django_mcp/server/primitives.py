@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .context import Context
+from .rates import Rate
 from .results import Output
 from .signature import Signature
 from .uri_template import URITemplate
@@ -15,7 +16,7 @@ Permission = str | Callable[[Any], bool]
 """A Django permission, or a function of the user; it hides and refuses alike."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Primitive:
     """What everything on offer has in common."""
 
@@ -35,7 +36,7 @@ class Primitive:
         return bool(self.permission(user))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tool(Primitive):
     """A function that models call."""
 
@@ -44,12 +45,14 @@ class Tool(Primitive):
     headers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Mirrored parameters: header name portion to property path."""
     timeout: float | None = None
+    rate: Rate | None = None
+    """How often each caller may call it."""
     atomic: bool = True
     invalidates: tuple[URITemplate, ...] = ()
     """The resources that a call changes; their variables are arguments of the tool."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Resource(Primitive):
     """A resource, or a family of them that a URI template describes."""
 
@@ -70,7 +73,7 @@ class Resource(Primitive):
         return bool(self.template.variables)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Prompt(Primitive):
     """A template of messages that people choose."""
 
@@ -78,7 +81,7 @@ class Prompt(Primitive):
     atomic: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Completion:
     """A function that suggests values for an argument of a prompt or a resource template."""
 

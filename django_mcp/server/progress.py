@@ -60,5 +60,6 @@ class Progress:
 
     def finish(self) -> None:
         """Tell what is held, and nothing more from now on."""
-        self.pulse()
-        self._token = None
+        if self._token is not None:
+            self.pulse()
+            self._token = None

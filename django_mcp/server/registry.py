@@ -58,6 +58,7 @@ class MCPServer:
         self._resources: dict[str, Resource] = {}
         self._prompts: dict[str, Prompt] = {}
         self._completions: dict[tuple[str, str], Completion] = {}
+        self._guarded = False
 
     def __repr__(self) -> str:
         return f"<MCPServer {self.name!r}>"
@@ -80,23 +81,22 @@ class MCPServer:
     @property
     def tools(self) -> Sequence[Tool]:
         """All tools, in the order of their names: the same in every process."""
-        return sorted(self._tools.values(), key=lambda tool: tool.key)
+        return list(self._tools.values())
 
     @property
     def resources(self) -> Sequence[Resource]:
         """All resources and templates, in the order of their URIs."""
-        return sorted(self._resources.values(), key=lambda resource: resource.key)
+        return list(self._resources.values())
 
     @property
     def prompts(self) -> Sequence[Prompt]:
         """All prompts, in the order of their names."""
-        return sorted(self._prompts.values(), key=lambda prompt: prompt.key)
+        return list(self._prompts.values())
 
     @property
     def guarded(self) -> bool:
         """Whether anything here needs a permission, so that look-ups may touch the database."""
-        everything = (*self._tools.values(), *self._resources.values(), *self._prompts.values())
-        return any(primitive.permission is not None for primitive in everything)
+        return self._guarded
 
     @property
     def has_completions(self) -> bool:
@@ -151,6 +151,7 @@ class MCPServer:
         input_schema: dict[str, Any] | None = None,
         output_schema: dict[str, Any] | Literal[False] | None = None,
         timeout: float | None = None,
+        rate_limit: str | None = None,
         atomic: bool = True,
         invalidates: Sequence[str] = (),
     ) -> Decorator: ...
@@ -161,10 +162,11 @@ class MCPServer:
         ``read_only``, ``destructive``, ``idempotent`` and ``open_world`` are hints for clients.
         ``permission`` hides the tool from those who may not use it, and refuses them alike.
         ``output_schema=False`` keeps a result unstructured. ``timeout``, in seconds, is for
-        asynchronous functions. ``atomic=False`` keeps the tool out of the savepoint in which it
-        runs where a transaction is open. ``invalidates`` are the URIs of resources, with arguments
-        of the tool as variables, whose subscribers are told after a call that succeeded. The
-        function itself is returned unchanged.
+        asynchronous functions. ``rate_limit`` says how often each caller may call the tool, as in
+        ``"10/m"``, beside what ``DJANGO_MCP["RATE_LIMIT"]`` says of all tools. ``atomic=False``
+        keeps the tool out of the savepoint in which it runs where a transaction is open.
+        ``invalidates`` are the URIs of resources, with arguments of the tool as variables, whose
+        subscribers are told after a call that succeeded. The function itself is returned unchanged.
         """
 
         def register(function: F) -> F:
@@ -326,3 +328,7 @@ class MCPServer:
                 "name, or register it with another server."
             )
         registered[key] = primitive
+        in_order = sorted(registered.items())
+        registered.clear()
+        registered.update(in_order)
+        self._guarded |= primitive.permission is not None

@@ -93,6 +93,11 @@ def wrap_schema(schema: dict[str, Any]) -> dict[str, Any]:
     return wrapped | {key: schema[key] for key in ("$schema", "$defs") if key in schema}
 
 
+def failure(text: str) -> dict[str, Any]:
+    """Return the result of a tool that says what went wrong."""
+    return {"content": [{"type": "text", "text": text}], "isError": True}
+
+
 def settle(value: Any) -> Any:
     """Return what a function returned, with a generator run to its end.
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
-from django.db import DatabaseError, InterfaceError, connections, transaction
+from django.db import DatabaseError, InterfaceError, OperationalError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..server.changes import Topic
@@ -76,6 +76,8 @@ class _Batch:
 
     def __init__(self) -> None:
         self._topics: dict[str, dict[Topic, None]] = defaultdict(dict)
+        self.is_told = False
+        """Whether its transaction has ended; an error that somebody keeps may keep it as well."""
 
     def add(self, server: str, topic: Topic) -> None:
         """Add a topic."""
@@ -83,6 +85,7 @@ class _Batch:
 
     def tell(self) -> None:
         """Tell everything that has been added since the last time."""
+        self.is_told = True
         topics, self._topics = self._topics, defaultdict(dict)
         for server, each in topics.items():
             _tell(server, each)
@@ -96,7 +99,7 @@ def _announce(server: str, topic: Topic, using: str | None) -> None:
     opened = [each for each in _open_connections() if using in (None, each.alias)]
     for connection in opened:
         batch = _batches.get(id(connection))
-        if batch is None:
+        if batch is None or batch.is_told:
             batch = _batches[id(connection)] = _Batch()
         batch.add(server, topic)
         transaction.on_commit(batch.tell, using=connection.alias)
@@ -104,7 +107,7 @@ def _announce(server: str, topic: Topic, using: str | None) -> None:
         _tell(server, [topic])
 
 
-def _tell(server: str, topics: Iterable[Topic]) -> None:
+def _tell(server: str, topics: Collection[Topic]) -> None:
     """Write what has been committed.
 
     In the present thread, so that it is there when the caller goes on, or ends; but asynchronous
@@ -117,7 +120,11 @@ def _tell(server: str, topics: Iterable[Topic]) -> None:
     try:
         if insist(lambda: changes.write(server, topics)):
             ledger().ring_everybody()
-    except (DatabaseError, InterfaceError):
+    except (OperationalError, InterfaceError) as error:
+        # The connection broke, or the database is away: the ledger tries until it is back.
+        logger.warning("A change is announced later: %s: %s", server, error)
+        ledger().announce(server, topics)
+    except DatabaseError:
         # What has changed is committed; nobody could undo it if this were raised.
         logger.exception("A change could not be announced: %s", server)
 

@@ -10,17 +10,14 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from functools import reduce
 from operator import or_
 from typing import Final, TypeVar
 
 from django.db import connections, transaction
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import F, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from ..clock import DatabaseNow
-from ..conf import get_settings
 from ..models import Change, ChangeCounter, Subscription
 from ..server.changes import Kind, Topic
 from ..server.uri_template import canonical
@@ -32,8 +29,6 @@ BATCH: Final = 500
 """Most changes that are written at once."""
 PAGE: Final = 1000
 """Most changes that are read at once."""
-UNHEARD: Final = timedelta(days=1)
-"""How long the change of a resource is kept that nobody is subscribed to any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,26 +86,6 @@ def after(numbers: Mapping[str, int]) -> dict[str, News]:
         found[server].last = serial
         found[server].changed[Key(kind, uri_digest)] = serial
     return dict(found)
-
-
-def prune() -> int:
-    """Remove changes that nobody can still want to hear of; return how many.
-
-    Every live session was opened after the oldest of them, or does not subscribe to the resource.
-    The three lists of each server stay for good.
-    """
-    now, age = DatabaseNow(), timedelta(seconds=get_settings().session_max_age_seconds)
-    subscribed = Subscription.objects.filter(
-        server=OuterRef("server"), uri_digest=OuterRef("uri_digest")
-    )
-    rows = Change.objects.using(alias()).filter(kind=Kind.RESOURCE, changed__lt=now - UNHEARD)
-    unheard = rows.filter(Q(changed__lt=now - age) | ~Exists(subscribed))
-    removed = 0
-    # By key, in batches: a condition on an age would lock the gaps between the rows on MySQL. And
-    # the age once more, since a row may have changed again in the meantime.
-    while keys := list(unheard.values_list("pk", flat=True)[:BATCH]):
-        removed += rows.filter(pk__in=keys).delete()[0]
-    return removed
 
 
 def in_batches(items: Sequence[T]) -> Iterator[Sequence[T]]:

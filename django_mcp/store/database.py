@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Final, TypeVar
 
 from django.db import InterfaceError, OperationalError, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..conf import get_settings
 from ..protocol.errors import Unavailable
@@ -31,26 +32,48 @@ def alias() -> str:
     return get_settings().database
 
 
-def insist(work: Callable[[], T]) -> T:
-    """Run a transaction, and once more where the database broke it off in favour of another one.
+def is_in_transaction() -> bool:
+    """Return whether the caller has opened a transaction, as a test: nobody else sees his rows."""
+    return connections[alias()].in_atomic_block
 
-    Not within a transaction of the caller's, which would be broken as a whole.
+
+def insist(work: Callable[[], T]) -> T:
+    """Run a transaction, and again where others were in its way or its connection had broken.
+
+    A connection that broke may have brought the commit there and not the answer back, so ``work``
+    must do no harm when it is done twice. Not within a transaction of the caller's, which would be
+    broken as a whole.
     """
-    end = time.monotonic() + PATIENCE
+    connection, end = connections[alias()], time.monotonic() + PATIENCE
     while True:
+        had_connection = connection.connection is not None
         try:
             return work()
-        except OperationalError as error:
-            occupied = connections[alias()].in_atomic_block
-            if occupied or not has_collided(error) or time.monotonic() > end:
+        except (OperationalError, InterfaceError) as error:
+            if connection.in_atomic_block or time.monotonic() > end:
+                raise
+            if not (has_collided(error) or (had_connection and _has_broken(connection))):
                 raise
         time.sleep(random.uniform(0, 0.02))
+
+
+def _has_broken(connection: BaseDatabaseWrapper) -> bool:
+    """Return whether a connection is of no use any more; if so, it is closed."""
+    if connection.connection is not None and connection.is_usable():
+        return False
+    connection.close()
+    return True
 
 
 def has_collided(error: Exception) -> bool:
     """Return whether a transaction failed only because others were in its way."""
     state = getattr(error.__cause__, "sqlstate", None)
     return state in _COLLIDED or error.args[:1] in _COLLIDED or is_locked(error)
+
+
+def is_outage(error: Exception) -> bool:
+    """Return whether the database could not be used, so that nobody knows what it has done."""
+    return isinstance(error, (OperationalError, InterfaceError)) and not has_collided(error)
 
 
 def is_locked(error: Exception) -> bool:

@@ -32,7 +32,8 @@ BRIEFLY: Final = 0.8
 GIVEN_UP: Final = 10.0
 """Seconds for which such a process leaves a layer alone that did not take its ring."""
 _RING: Final = {"type": "ring"}
-_CHANGED: Final = {"type": "changed"}
+CHANGED: Final = "changed"
+FORGET: Final = "forget"
 _SILENT: Final = "-"
 """Begins the name of a process that no layer reaches."""
 
@@ -45,16 +46,21 @@ class Doorbell:
     """
 
     def __init__(
-        self, process_id: str, rung: Callable[[], None], changed: Callable[[], None]
+        self,
+        process_id: str,
+        rung: Callable[[], None],
+        changed: Callable[[], None],
+        forget: Callable[[], None],
     ) -> None:
         self._rung = rung
         self._changed = changed
+        self._heard = {CHANGED: changed, FORGET: forget}
         self._layer: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._failed = False
-        self._calling = False
-        self._called = float("-inf")
+        self._calling: set[str] = set()
+        self._called = dict.fromkeys(self._heard, float("-inf"))
         self.channel = _SILENT + process_id
         """Where to ring for this process. Without a layer it names the process, no more."""
 
@@ -82,27 +88,30 @@ class Doorbell:
     def ring_everybody(self) -> None:
         """Tell every process to look what has changed. From any thread; never fails."""
         self._changed()
-        if self._loop is not None and not self._calling:
-            self._calling = True
-            self._speak(self._send_to_group())
+        self._call(CHANGED)
 
-    def ring_once(self) -> None:
+    def ring_to_forget(self) -> None:
+        """Tell every process to forget its sessions. From any thread; never fails."""
+        self._call(FORGET)
+
+    def ring_once(self, word: str = CHANGED) -> None:
         """Do the same in a process that listens to nobody, such as a shell, and may end soon.
 
         Takes less than a second; who cannot be rung finds out by himself.
         """
-        if time.monotonic() < self._called + GATHERING:
+        if time.monotonic() < self._called[word] + GATHERING:
             return
-        self._called = time.monotonic()
+        self._called[word] = time.monotonic()
         layer = _layer()
         if layer is None:
             return
         # A thread, for this one may not be kept waiting, whatever the layer does.
-        ringing = threading.Thread(target=self._ring_once, args=(layer,), daemon=True)
+        ringing = threading.Thread(target=self._ring_once, args=(layer, word), daemon=True)
         ringing.start()
         ringing.join(BRIEFLY)
         if ringing.is_alive() or self._failed:
-            self._failed, self._called = False, time.monotonic() + GIVEN_UP
+            self._failed = False
+            self._called = dict.fromkeys(self._called, time.monotonic() + GIVEN_UP)
 
     def close(self) -> None:
         """Stop listening; tests want that."""
@@ -134,7 +143,7 @@ class Doorbell:
                 async with asyncio.timeout(REJOIN):
                     message = await self._layer.receive(self.channel)
                 self._recovered()
-                (self._changed if message.get("type") == "changed" else self._rung)()
+                self._heard.get(str(message.get("type")), self._rung)()
             except Exception as error:
                 # Some layers give up after some seconds in which nobody rang: that is no failure.
                 if time.monotonic() - began < PAUSE:
@@ -145,15 +154,21 @@ class Doorbell:
     async def _send(self, channel: str) -> None:
         await self._layer.send(channel, _RING)
 
-    async def _send_to_group(self) -> None:
-        await asyncio.sleep(self._called + GATHERING - time.monotonic())
-        self._calling, self._called = False, time.monotonic()
-        await self._layer.group_send(GROUP, _CHANGED)
+    def _call(self, word: str) -> None:
+        if self._loop is not None and word not in self._calling:
+            self._calling.add(word)
+            self._speak(self._send_to_group(word))
 
-    def _ring_once(self, layer: Any) -> None:
+    async def _send_to_group(self, word: str) -> None:
+        await asyncio.sleep(self._called[word] + GATHERING - time.monotonic())
+        self._called[word] = time.monotonic()
+        self._calling.discard(word)
+        await self._layer.group_send(GROUP, {"type": word})
+
+    def _ring_once(self, layer: Any, word: str) -> None:
         loop = asyncio.new_event_loop()
         try:
-            loop.run_until_complete(layer.group_send(GROUP, _CHANGED))
+            loop.run_until_complete(layer.group_send(GROUP, {"type": word}))
         except Exception as error:
             self._complain(error)
         finally:
@@ -186,6 +201,11 @@ class Doorbell:
     def _cancel_all(self) -> None:
         for task in asyncio.all_tasks(self._loop):
             task.cancel()
+
+
+def reaches_others() -> bool:
+    """Return whether there is a layer by which other processes can be rung."""
+    return _layer() is not None
 
 
 def _layer() -> Any:

@@ -180,7 +180,7 @@ def _advance(fold: _Fold) -> bool:
         epoch=fold.own.reader.epoch,
         changes_seen=fold.seen,
         closed=None,
-        next_seq__lte=F("trimmed") + 1 + room - count,
+        next_seq__lte=F("delivered") + 1 + room - count,
     )
     return bool(rows.update(next_seq=F("next_seq") + count, changes_seen=fold.last))
 

@@ -13,21 +13,22 @@ import os
 import secrets
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
-from django.db import DatabaseError, connections
+from django.db import Error, connections
 
 from ..server.changes import Topic
-from . import streams
+from . import session_cache
 from .audience import Audience
-from .database import has_collided, wait_briefly
-from .doorbell import Doorbell
+from .cleanup import Sweep
+from .database import has_collided, is_outage, wait_briefly
+from .doorbell import FORGET, Doorbell
 from .listeners import Changes
 from .outbox import Process, keep
-from .posts import Post
+from .posts import Batch, Kept, Post
 from .readers import Readers
 from .requests import Requests
 from .sessions import note_use
@@ -38,8 +39,10 @@ logger = logging.getLogger("django_mcp.store")
 PAUSE: Final = 0.5
 """Seconds between two looks while something is in flight; a ring comes sooner."""
 
-SWEEP: Final = 30.0
-"""Seconds between two looks for what may be forgotten, while something is in flight."""
+DIRECTLY: Final = 2.0
+"""Seconds after which what cannot be written is sent on the connection that waits for it."""
+REFUSALS: Final = 10
+"""After so many attempts, what a database that is there does not take is left out."""
 
 
 class Ledger:
@@ -47,16 +50,18 @@ class Ledger:
 
     def __init__(self) -> None:
         self.process_id = secrets.token_hex(16)
-        self.doorbell = Doorbell(self.process_id, self.ring, self._changed)
+        forget = session_cache.memory().clear
+        self.doorbell = Doorbell(self.process_id, self.ring, self._changed, forget)
         self.readers = Readers(lambda: self.doorbell.channel)
         self.audience = Audience()
         self.requests = Requests(self.process_id, self.audience)
         self.changes = Changes(self.ring_everybody)
         self.settling = Settling()
+        self.sweep = Sweep()
         self._lock = threading.Lock()
         self._wanting: dict[Post, None] = {}
         self._used: Counter[str] = Counter()
-        self._errands: list[Callable[[], None]] = []
+        self._errands: deque[Callable[[], None]] = deque()
         self._awake = threading.Event()
         self._rung = False
         self._resting = True
@@ -64,9 +69,9 @@ class Ledger:
         self._thread: threading.Thread | None = None
         self._closing = False
         self._looked = float("-inf")
-        self._swept = float("-inf")
         self._asked = float("-inf")
-        self._written = False
+        self._failures = 0
+        self._is_writing = False
 
     def channel(self) -> str:
         """Return where other processes can ring for this one."""
@@ -83,13 +88,17 @@ class Ledger:
         """Note that a session has been used, at the next look."""
         with self._lock:
             self._used[session_id] += 1
+        self.stir()
+
+    def stir(self) -> None:
+        """See to what the dead have left and to old rows, as somebody uses the database anyway."""
         self.settling.stir()
+        self.sweep.stir()
         self.nudge()
 
     def run(self, errand: Callable[[], None]) -> None:
         """Run something small that needs the database, soon, with nobody waiting for it."""
-        with self._lock:
-            self._errands.append(errand)
+        self._errands.append(errand)
         self.wake()
 
     def ring(self) -> None:
@@ -109,6 +118,13 @@ class Ledger:
         else:
             self.doorbell.ring_once()
 
+    def ring_to_forget(self) -> None:
+        """Tell all processes that a session is not any more as they may remember it."""
+        if self._started:
+            self.doorbell.ring_to_forget()
+        else:
+            self.doorbell.ring_once(FORGET)
+
     def wake(self) -> None:
         """Start the thread, or wake it up."""
         self._start()
@@ -126,16 +142,18 @@ class Ledger:
         if self._rung or time.monotonic() - self._looked >= PAUSE:
             self._rung = False
             self._looked = time.monotonic()
-            self._note_use()
+            # First what needs no database, which may be away.
             self.requests.pulse()
             self._write()
+            self._note_use()
             self.requests.look()
             self.requests.renew()
             if self.readers or self.requests.has_rows:
                 self.settling.stir()
             self.doorbell.ring(self.settling.tick())
             self.readers.look()
-            self._sweep()
+            self._failures = 0
+            self.sweep.tick()
         if self.changes.tick():
             self.readers.look()
         # Last, and no oftener: users may be in another database, which may be away.
@@ -174,10 +192,8 @@ class Ledger:
             self._awake.clear()
             try:
                 self.tick()
-            except DatabaseError as error:
-                if not has_collided(error):
-                    logger.error("The database cannot be used; what is waiting waits on: %s", error)
-                    connections.close_all()
+            except Error as error:
+                self._bear(error)
                 time.sleep(PAUSE)
             except Exception:
                 logger.exception("The bookkeeping failed; it goes on")
@@ -189,59 +205,108 @@ class Ledger:
         connections.close_all()
 
     def _is_busy(self) -> bool:
-        in_flight = self.requests or self.readers or self.changes or self.settling
-        return bool(in_flight or self._wanting or self._used)
+        in_flight = self.requests or self.readers or self.changes or self.settling or self.sweep
+        return bool(in_flight or self._wanting or self._used or self._errands)
 
     def _changed(self) -> None:
         self.changes.ring()
         self.wake()
-
-    def _sweep(self) -> None:
-        if self._written and time.monotonic() - self._swept >= SWEEP:
-            self._written, self._swept = False, time.monotonic()
-            streams.trim_old()
 
     def _note_use(self) -> None:
         with self._lock:
             used, self._used = self._used, Counter()
         try:
             note_use(used)
-        except DatabaseError:
+        except Error:
             with self._lock:
                 self._used += used
             raise
 
+    @property
+    def is_writing(self) -> bool:
+        """Whether there is something that is still to be written."""
+        return bool(self._wanting or self._is_writing)
+
     def _write(self) -> None:
+        self._is_writing = True
+        try:
+            self._run_errands()
+            self._write_posts()
+        finally:
+            self._is_writing = False
+
+    def _write_posts(self) -> None:
         with self._lock:
-            errands, self._errands = self._errands, []
             posts, self._wanting = list(self._wanting), {}
-        for errand in errands:
-            self._try(errand)
         batches = [batch for post in posts if not (batch := post.take()).empty]
         if not batches:
             return
-        self._written = True
-        process = Process(self.process_id, self.doorbell.channel)
-        for batch, kept in zip(batches, keep(batches, process), strict=True):
-            post = batch.post
-            if isinstance(kept, DatabaseError):
-                if not has_collided(kept):
-                    logger.error("Messages could not be written yet: %s", kept)
-                post.give_back(batch)
-                with self._lock:
-                    self._wanting[post] = None
-                continue
-            post.is_kept = not kept.lost
-            post.listener(kept)
-            self.readers.offer(post.id, kept.messages, closed=batch.closes)
-            if post.reader != self.doorbell.channel:
-                self.doorbell.ring([post.reader])
+        self.sweep.stir()
+        for batch, kept in zip(batches, self._keep(batches), strict=True):
+            if isinstance(kept, Kept):
+                self._note_kept(batch, kept)
+            else:
+                self._put_off(batch, kept)
 
-    def _try(self, errand: Callable[[], None]) -> None:
+    def _keep(self, batches: list[Batch]) -> list[Kept | Error]:
         try:
-            errand()
-        except DatabaseError as error:
-            logger.warning("An errand could not be run, which costs time but no data: %s", error)
+            return keep(batches, Process(self.process_id, self.doorbell.channel))
+        except Exception:
+            with self._lock:
+                for batch in batches:
+                    batch.post.give_back(batch)
+                    self._wanting[batch.post] = None
+            raise
+
+    def _note_kept(self, batch: Batch, kept: Kept) -> None:
+        post = batch.post
+        self._failures, post.failing_since = 0, None
+        if batch.unsure:
+            self.submit(post)  # for what came after it
+        post.is_kept, post.stored = not kept.lost, batch.next_seq - 1
+        post.listener(kept)
+        if kept.gone:
+            ends = [message for message, call in batch.messages if call]
+            self.readers.conclude(post.id, ends, closed=batch.closes)
+        self.readers.offer(post.id, kept.messages, closed=batch.closes)
+        if post.reader != self.doorbell.channel:
+            self.doorbell.ring([post.reader])
+
+    def _put_off(self, batch: Batch, error: Error) -> None:
+        """Try again later; how the calls ended their client hears on its connection anyway."""
+        post = batch.post
+        self._bear(error)
+        if batch.refusals >= REFUSALS:
+            batch.refusals = 0
+            post.abridge(batch)
+        post.give_back(batch)
+        with self._lock:
+            self._wanting[post] = None
+        if is_outage(error):
+            post.failing_since = post.failing_since or time.monotonic()
+            rest = post.rest()
+            if rest and time.monotonic() - post.failing_since >= DIRECTLY:
+                # Not before the end: who lost the connection then could not come back for more.
+                post.listener(Kept())
+                self.readers.offer(post.id, rest, closed=True)
+
+    def _bear(self, error: Error) -> None:
+        """Live on without the database; say so once, unless only a connection had broken."""
+        if not has_collided(error):
+            self._failures += 1
+            level = logging.ERROR if self._failures == 2 else logging.DEBUG
+            logger.log(level, "The database cannot be used; what is waiting waits on: %s", error)
+            connections.close_all()
+
+    def _run_errands(self) -> None:
+        while self._errands:
+            errand = self._errands.popleft()
+            try:
+                errand()
+            except Error as error:
+                self._errands.appendleft(errand)
+                self._bear(error)
+                return
 
 
 _ledgers: dict[int, Ledger] = {}

@@ -11,20 +11,26 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from django.db import DatabaseError, IntegrityError, transaction
+from django.db import Error, IntegrityError, transaction
 from django.db.models import F, QuerySet
 
 from ..clock import DatabaseNow
 from ..conf import get_settings
 from ..models import OutgoingMessage, PendingRequest, Session, Stream
-from .database import alias, insist, is_locked
+from .database import alias, has_collided, insist, is_locked, is_outage
 from .pending import call_row, early_cancellations, question_row
 from .posts import Batch, Call, Kept
 from .sessions import LIVE
 
 State = PendingRequest.State
+
+STATEMENT_SIZE: Final = 1024 * 1024
+"""About how many characters one INSERT has at most, but for a message that has more by itself.
+
+MySQL takes 16 MiB by default (max_allowed_packet).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +41,64 @@ class Process:
     channel: str
 
 
-def keep(batches: Sequence[Batch], process: Process) -> list[Kept | DatabaseError]:
+def keep(batches: Sequence[Batch], process: Process) -> list[Kept | Error]:
     """Write what several POSTs want kept in one transaction; if that fails, each in its own.
 
     What cannot be written now is answered with the error that says why.
     """
+    unsure = [batch for batch in batches if batch.unsure]
     try:
-        return list(_keep(batches, process))
-    except DatabaseError as error:
+        kept: dict[Batch, Kept | Error] = {batch: _recall(batch, process) for batch in unsure}
+    except Error as error:
+        return [error] * len(batches)
+    fresh = [batch for batch in batches if not batch.unsure]
+    kept.update(zip(fresh, _keep_together(fresh, process), strict=True))
+    return [kept[batch] for batch in batches]
+
+
+def _recall(batch: Batch, process: Process) -> Kept | Error:
+    """Find out whether a batch was committed, although the answer never came; if not, write it."""
+    begun = _pending().filter(pk__in=[call.id for call in batch.begun])
+    numbers = [message.seq for message, _ in batch.messages]
+    rows = OutgoingMessage.objects.using(alias()).filter(stream=batch.post.id, seq__in=numbers)
+    stored = dict(rows.values_list("seq", "body"))
+    own = [message for message, _ in batch.messages if stored.get(message.seq) == message.body]
+    if not own and not begun.exists():
+        # Also where all that it did was to end calls without a stream: ended twice is ended once.
+        return _keep_alone(batch, process)
+    kept = Kept(messages=own)
+    if batch.begun and batch.post.session_id:
+        _find_cancelled([(batch, kept)])
+    return kept
+
+
+def _keep_together(batches: Sequence[Batch], process: Process) -> Sequence[Kept | Error]:
+    if not batches:
+        return []
+    try:
+        return _keep(batches, process)
+    except Error as error:
         if is_locked(error):
             return [error] * len(batches)
-        if len(batches) == 1:
-            # Numbers that are taken: somebody has settled these calls, as those of a dead process.
-            return [Kept(lost=True) if isinstance(error, IntegrityError) else error]
-    return [each for batch in batches for each in keep([batch], process)]
+        if is_outage(error):
+            for batch in batches:
+                batch.unsure = True
+            return [error] * len(batches)
+    return [_keep_alone(batch, process) for batch in batches]
+
+
+def _keep_alone(batch: Batch, process: Process) -> Kept | Error:
+    """Write a batch, by itself, into a database that is known to answer."""
+    try:
+        (kept,) = _keep([batch], process)
+    except IntegrityError:
+        # Numbers that are taken: somebody has settled these calls, as those of a dead process.
+        return Kept(lost=True)
+    except Error as error:
+        batch.unsure = batch.unsure or is_outage(error)
+        batch.refusals += not has_collided(error)
+        return error
+    return kept
 
 
 def put(stream: uuid.UUID, bodies: Sequence[str]) -> str | None:
@@ -88,7 +138,8 @@ def _keep(batches: Sequence[Batch], process: Process) -> list[Kept]:
         _enter_sessions(pairs)
         for batch, each in pairs:
             each.settled = [] if each.lost else _end_calls(batch)
-            each.lost = each.lost or not _advance(batch)
+            if not (each.lost or _advance(batch)):
+                each.lost, each.gone = True, not _streams().filter(pk=batch.post.id).exists()
         living = [(batch, each) for batch, each in pairs if not each.lost]
         _insert(living, process)
     return kept
@@ -116,7 +167,10 @@ def _find_cancelled(pairs: Sequence[tuple[Batch, Kept]]) -> None:
     """Find calls that were cancelled before they had rows: the cancellation left one of its own."""
     if not pairs:
         return
-    early = early_cancellations().filter(session__in={batch.post.session_id for batch, _ in pairs})
+    early = early_cancellations().filter(
+        session__in={batch.post.session_id for batch, _ in pairs},
+        request_id__in={call.request_text for batch, _ in pairs for call in batch.begun},
+    )
     found = early.annotate(now=DatabaseNow()).values_list(
         "session_id", "request_id", "created", "now"
     )
@@ -136,13 +190,12 @@ def _end_calls(batch: Batch) -> list[Call]:
     for call, state in batch.ended.items():
         if call in begun:
             continue
-        running = PendingRequest.objects.using(alias()).filter(pk=call.id, state=State.RUNNING)
+        running = _pending().filter(pk=call.id, state=State.RUNNING)
         if not running.update(state=state, ended=DatabaseNow()):
             lost.append(call)
     if batch.post.has_asked and batch.ended:
-        open_questions = PendingRequest.objects.using(alias()).filter(
-            parent__in=[call.id for call in batch.ended], state=State.RUNNING
-        )
+        ended = [call.id for call in batch.ended]
+        open_questions = _pending().filter(parent__in=ended, state=State.RUNNING)
         open_questions.update(state=State.CANCELLED, ended=DatabaseNow())
     return lost
 
@@ -170,7 +223,7 @@ def _insert(pairs: Sequence[tuple[Batch, Kept]], process: Process) -> None:
         _stream(batch, process) for batch, _ in pairs if batch.opens and batch.post.durable
     )
     requests = [row for batch, _ in pairs for row in _requests(batch, process)]
-    PendingRequest.objects.using(alias()).bulk_create(requests)
+    _pending().bulk_create(requests)
     for batch, kept in pairs:
         kept.messages = [each for each, call in batch.messages if call not in kept.settled]
     _insert_messages(
@@ -202,12 +255,26 @@ def _requests(batch: Batch, process: Process) -> list[PendingRequest]:
         call_row(call, batch.post, state=batch.ended.get(call, State.RUNNING), **owned)
         for call in batch.begun
     ]
-    return calls + [question_row(each, batch.post, **owned) for each in batch.questions]
+    # Of a call that has ended by now nobody waits for an answer.
+    asked = [each for each in batch.questions if each.call not in batch.ended]
+    return calls + [question_row(each, batch.post, **owned) for each in asked]
 
 
 def _insert_messages(rows: Iterable[OutgoingMessage]) -> None:
-    OutgoingMessage.objects.using(alias()).bulk_create(rows)
+    part: list[OutgoingMessage] = []
+    size = 0
+    for row in rows:
+        part.append(row)
+        size += len(row.body)
+        if size > STATEMENT_SIZE:
+            OutgoingMessage.objects.using(alias()).bulk_create(part)
+            part, size = [], 0
+    OutgoingMessage.objects.using(alias()).bulk_create(part)
 
 
 def _streams() -> QuerySet[Stream]:
     return Stream.objects.using(alias())
+
+
+def _pending() -> QuerySet[PendingRequest]:
+    return PendingRequest.objects.using(alias())

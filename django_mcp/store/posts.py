@@ -13,13 +13,15 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from ..conf import get_settings
-from ..models import OutgoingMessage, PendingRequest, new_id
-from ..protocol.messages import RequestId, encode
+from ..ids import NewId, new_id
+from ..models import OutgoingMessage, PendingRequest
+from ..protocol.errors import cancelled, internal_error
+from ..protocol.messages import RequestId, encode, error_response
 
 if TYPE_CHECKING:
     from ..server.ports import Principal
@@ -40,14 +42,14 @@ class Message:
     """The JSON-RPC message, a single line of JSON."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Call:
     """A request from the client in flight. Its own key, not the request's id, identifies it."""
 
+    id = NewId()
     request_id: RequestId
     method: str
     name: str
-    id: uuid.UUID = field(default_factory=new_id)
     started: float = field(default_factory=time.monotonic)
     """By this process's clock; the row is dated by the database's."""
 
@@ -79,7 +81,7 @@ class Question:
         return f"ask-{self.id.hex}"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Batch:
     """What one POST wants kept, in one transaction with others."""
 
@@ -92,6 +94,10 @@ class Batch:
     questions: list[Question] = field(default_factory=list)
     closes: bool = False
     next_seq: int = 1
+    unsure: bool = False
+    """Whether it may have been kept already: the database's answer has not come."""
+    refusals: int = 0
+    """How often a database that can be reached has not taken it."""
 
     @property
     def empty(self) -> bool:
@@ -110,6 +116,23 @@ class Kept:
     """Calls that somebody else had ended."""
     lost: bool = False
     """The session, or the stream, has ended: nothing was kept."""
+    gone: bool = False
+    """The stream's row is no more, so that nobody else can have ended it either."""
+
+
+def bounded(notification: dict[str, Any]) -> bytes | None:
+    """Return a notification as it is sent; ``None``, and a line in the log, if it is too large."""
+    body = encode(notification)
+    if len(body) <= get_settings().max_result_bytes:
+        return body
+    logger.warning("A notification has %d bytes, and is dropped; see MAX_RESULT_BYTES", len(body))
+    return None
+
+
+def has_room(waiting: int, size: int) -> bool:
+    """Return whether one more may wait where so many do; all together have so many bytes."""
+    settings = get_settings()
+    return waiting < settings.queue_messages and size <= settings.queue_bytes
 
 
 class Post:
@@ -118,6 +141,8 @@ class Post:
     ``durable`` says that the client can come back for what is said: it belongs to a session, and
     the answer may be a stream. ``reader`` is the channel of the process that shows the stream.
     """
+
+    id = NewId()
 
     def __init__(
         self,
@@ -128,7 +153,6 @@ class Post:
         durable: bool,
         submit: Callable[[Post], None],
     ) -> None:
-        self.id = new_id()
         self.server = server
         self.principal = principal
         self.session_id = session_id
@@ -138,7 +162,12 @@ class Post:
         self.has_asked = False
         self.is_kept = False
         """Whether it has rows, as far as this process knows."""
-        self.listener: Callable[[Kept], None] = lambda kept: None
+        self.stored = 0
+        """The last number of its messages that is known to be a row."""
+        self.failing_since: float | None = None
+        """Since when, by the monotonic clock, the database does not take what it says."""
+        self.listener: Callable[[Kept], object] = unheard
+        """Hears from the ledger what has become of what was written."""
         self._submit = submit
         self._lock = threading.Lock()
         self._calls: list[Call] = []
@@ -147,63 +176,86 @@ class Post:
         self._bytes = 0
         self._is_full = False
         self._has_ended = False
-        self._batch = Batch(self)
+        self._registering = False
+        self._due: Batch | None = None
+        self._unsure: Batch | None = None
 
     @property
     def is_open(self) -> bool:
         """Whether it has rows, or is about to have them."""
         return self._open
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether its last call has ended."""
+        return self._has_ended
+
     def begin(self, call: Call) -> None:
         """Note a call; it has a row if the POST has."""
         with self._lock:
             self._calls.append(call)
             if self._open:
-                self._batch.begun.append(call)
+                self._batch().begun.append(call)
         if self._open:
             self._submit(self)
 
     @contextmanager
     def registering(self) -> Iterator[None]:
-        """Let somebody else write the rows of what has begun; if that fails, there are none."""
-        self._open = True
+        """Let somebody else write the rows of what has begun; if that fails, there are none.
+
+        What ends meanwhile is ended when the rows are there. What has ended gets none: raises
+        :class:`MCPError`.
+        """
+        with self._lock:
+            if self._has_ended:
+                raise cancelled()
+            self._open = self._registering = True
         try:
             yield
         except BaseException:
-            self._open = False
+            self._open = self._registering = False
             raise
+        with self._lock:
+            self._registering = False
+        self._submit(self)
 
     def open(self) -> None:
         """Ask for rows, from now on: a call has spoken, or lasts."""
         with self._lock:
             if self._open or self._has_ended:
                 return
-            self._open = self._batch.opens = True
-            self._batch.begun += self._calls
+            self._open = self._batch().opens = True
+            self._batch().begun += self._calls
         self._submit(self)
 
     def say(self, notification: dict[str, Any]) -> None:
         """Send a notification on the stream; after the last response there is none any more."""
         self.open()
+        body = bounded(notification)
+        if body is None:
+            return
         with self._lock:
-            if self._has_ended or not self._has_room():
+            if self._has_ended or not self._has_room(len(body)):
                 return
-            self._put(Kind.NOTIFICATION, notification, None)
+            self._append(Kind.NOTIFICATION, body, None)
         self._submit(self)
 
     def ask(self, question: Question) -> None:
-        """Send a request to the client on the stream."""
-        self.open()
+        """Send a request to the client on the stream. Raises ``ValueError`` if it is too large."""
         message = {
             "jsonrpc": "2.0",
             "id": question.request_id,
             "method": question.method,
             "params": question.params,
         }
+        body, limit = encode(message), get_settings().max_result_bytes
+        if len(body) > limit:
+            raise ValueError(f"The question has {len(body)} bytes, and at most {limit} are sent.")
+        self.open()
         with self._lock:
             self.has_asked = True
-            self._batch.questions.append(question)
-            self._put(Kind.REQUEST, message, None)
+            self._batch().questions.append(question)
+            self._append(Kind.REQUEST, body, None)
         self._submit(self)
 
     def end(self, call: Call, state: str, response: bytes, *, last: bool = True) -> None:
@@ -216,45 +268,83 @@ class Post:
             self._has_ended = last
             if not self._open:
                 return
-            self._batch.ended[call] = state
+            self._batch().ended[call] = state
             if self.durable:
-                self._append(Kind.RESPONSE, response.decode(), call)
-            self._batch.closes = last
-        self._submit(self)
+                self._append(Kind.RESPONSE, response, call)
+            self._batch().closes = last
+            too_early = self._registering
+        if not too_early:
+            self._submit(self)
 
     def take(self) -> Batch:
-        """Return what is to be written, and begin anew. Called by the outbox."""
+        """Return what is to be written next, and begin anew. Called by the ledger."""
         with self._lock:
-            batch, self._batch = self._batch, Batch(self)
+            if self._unsure is not None:
+                batch, self._unsure = self._unsure, None
+                return batch
+            batch, self._due = self._batch(), None
             batch.next_seq = self._next
         return batch
 
     def give_back(self, batch: Batch) -> None:
-        """Put first again what could not be written now."""
+        """Put first again what could not be written now.
+
+        What may have been written nevertheless stays apart, for it is looked for as it was.
+        """
         with self._lock:
-            later = self._batch
+            if batch.unsure:
+                self._unsure = batch
+                return
+            later = self._batch()
             batch.opens = batch.opens or later.opens
             batch.begun += later.begun
             batch.ended |= later.ended
             batch.messages += later.messages
             batch.questions += later.questions
             batch.closes = batch.closes or later.closes
-            self._batch = batch
+            self._due = batch
 
-    def _has_room(self) -> bool:
+    def rest(self) -> list[Message]:
+        """Return what is not written yet of a POST whose calls have ended; before that, nothing."""
+        with self._lock:
+            batches = [batch for batch in (self._unsure, self._due) if batch is not None]
+            if not any(batch.closes for batch in batches):
+                return []
+            return [each for batch in batches for each, _ in batch.messages]
+
+    def abridge(self, batch: Batch) -> None:
+        """Leave out of ``batch`` what the database does not take, but the end of each request."""
+        logger.error("The database does not take what a call has said; it is left out")
+        batch.questions = []
+        batch.messages = [
+            (replace(each, body=_unkept(call)), call) for each, call in batch.messages if call
+        ]
+
+    def _batch(self) -> Batch:
+        """Return what is to be written next, to add to it. A call that ends soon never has any."""
+        if self._due is None:
+            self._due = Batch(self)
+        return self._due
+
+    def _has_room(self, size: int) -> bool:
         """Return whether there is room for a notification; for a request or response there is."""
-        settings = get_settings()
-        if self._next <= settings.queue_messages and self._bytes <= settings.queue_bytes:
+        if has_room(self._next - 1, self._bytes + size):
             return True
         if not self._is_full:
             self._is_full = True
             logger.warning("A call says too much: its notifications are dropped from here on")
         return False
 
-    def _put(self, kind: str, message: dict[str, Any], call: Call | None) -> None:
-        self._append(kind, encode(message).decode(), call)
-
-    def _append(self, kind: str, body: str, call: Call | None) -> None:
-        self._batch.messages.append((Message(self._next, kind, body), call))
+    def _append(self, kind: str, body: bytes, call: Call | None) -> None:
+        self._batch().messages.append((Message(self._next, kind, body.decode()), call))
         self._next += 1
         self._bytes += len(body)
+
+
+def unheard(kept: Kept) -> None:
+    """Take no note: what nobody waits for, its listener need not hear."""
+
+
+def _unkept(call: Call) -> str:
+    error = internal_error("The answer could not be kept")
+    return encode(error_response(call.request_id, error)).decode()

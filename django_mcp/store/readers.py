@@ -30,6 +30,8 @@ class Reader:
     own: bool
     deliver: Callable[[Sequence[Message]], None]
     finish: Callable[[], None]
+    fed: bool = False
+    """Whether the calls of its stream run in this process, which tells it how they end."""
     ready: bool = True
     """Whether it takes more: a slow client must not fill the memory."""
 
@@ -53,13 +55,21 @@ class Readers:
         self._readers.pop(reader, None)
 
     def offer(self, stream: uuid.UUID, messages: Sequence[Message], *, closed: bool) -> None:
-        """Hand over what has just been written here, which saves reading it back."""
+        """Hand over what is written here, which saves reading it back."""
         for reader in [each for each in list(self._readers) if each.stream == stream]:
-            follows = bool(messages) and messages[0].seq == reader.cursor + 1
+            fresh = [each for each in messages if each.seq > reader.cursor]
+            follows = bool(fresh) and fresh[0].seq == reader.cursor + 1
             if follows and reader.ready and not reader.own:
-                self._deliver(reader, messages)
+                self._deliver(reader, fresh)
                 if closed:
                     self._finish(reader)
+
+    def conclude(self, stream: uuid.UUID, messages: Sequence[Message], *, closed: bool) -> None:
+        """Hand over the last words of a stream whose rows have been deleted under its calls."""
+        for reader in [each for each in list(self._readers) if each.stream == stream]:
+            reader.deliver([each for each in messages if each.seq > reader.cursor])
+            if closed:
+                self._finish(reader)
 
     def look(self) -> None:
         """Find what is new for whom."""
@@ -75,7 +85,7 @@ class Readers:
         }
         for stream, reader in behind.items():
             if reader.own:
-                self._trim(rows[stream])
+                trim_delivered(rows[stream])
         while behind := {s: r for s, r in behind.items() if self._is_behind(r, rows[s])}:
             part = dict(islice(behind.items(), streams.PAGE))
             found = streams.messages_after({s: r.cursor for s, r in part.items()})
@@ -91,7 +101,8 @@ class Readers:
             return True
         if row is None or not reader.own:
             # The session has been removed, or its client has come back on another connection.
-            self._finish(reader)
+            if row is not None or not reader.fed:
+                self._finish(reader)
             return False
         # 2025-11-25, basic/transports, "Multiple Connections": a message goes to one stream only.
         # An older connection stays open, silent, until the newest has gone.
@@ -117,12 +128,6 @@ class Readers:
         reader.deliver(messages)
         return True
 
-    def _trim(self, row: Stream) -> None:
-        # In large steps, so that it costs next to nothing per message.
-        kept = get_settings().queue_messages
-        if row.delivered - row.trimmed > 2 * kept:
-            streams.trim(row.pk, row.delivered - kept)
-
     def _skip(self, behind: dict[uuid.UUID, Reader], rows: dict[uuid.UUID, Stream]) -> None:
         for stream, reader in behind.items():
             reader.cursor = rows[stream].next_seq - 1
@@ -132,3 +137,11 @@ class Readers:
     def _finish(self, reader: Reader) -> None:
         self.remove(reader)
         reader.finish()
+
+
+def trim_delivered(row: Stream) -> None:
+    """Forget what a session's own stream has delivered long ago."""
+    # In large steps, so that it costs next to nothing per message.
+    kept = get_settings().queue_messages
+    if row.delivered - row.trimmed > 2 * kept:
+        streams.trim(row.pk, row.delivered - kept)

@@ -38,6 +38,8 @@ class Stop(Enum):
     """The session that it belongs to is no more."""
     ACCESS_REVOKED = auto()
     """Its caller may use the server no longer."""
+    SHUTTING_DOWN = auto()
+    """The process that runs it is about to end."""
 
 
 @dataclass(slots=True, eq=False)
@@ -50,6 +52,8 @@ class Running:
     post: Post
     stop: Callable[[Stop], None]
     pulse: Callable[[], None] = lambda: None
+    guard: Callable[[Any], bool] | None = None
+    """Says whether a user may still make the call."""
 
     def cancel(self) -> None:
         """Stop the call because its client wants that."""
@@ -66,7 +70,7 @@ class Requests:
     def __init__(self, process_id: str, audience: Audience) -> None:
         self._process_id = process_id
         self._audience = audience
-        self._calls: dict[uuid.UUID, Running] = {}
+        self._calls: dict[Call, Running] = {}
         self._questions: dict[uuid.UUID, Callable[[dict[str, Any] | None], None]] = {}
         self._renewed = float("-inf")
 
@@ -76,23 +80,27 @@ class Requests:
     @property
     def has_rows(self) -> bool:
         """Whether any of them is a row."""
-        return bool(self._questions) or any(each.post.is_open for each in [*self._calls.values()])
+        return bool(self._questions) or any(each.post.is_open for each in self.running())
+
+    def running(self) -> list[Running]:
+        """Return the calls. From any thread."""
+        return list(self._calls.values())
 
     def begin(self, running: Running) -> None:
         """Watch a call. From any thread."""
-        self._calls[running.call.id] = running
-        self._audience.enter(running.call.id, running.post.principal, running.revoke)
+        self._calls[running.call] = running
+        self._audience.enter(running.call, running.post.principal, running.revoke, running.guard)
 
     def end(self, running: Running) -> None:
         """Forget a call. From any thread."""
-        self._calls.pop(running.call.id, None)
-        self._audience.leave(running.call.id)
+        self._calls.pop(running.call, None)
+        self._audience.leave(running.call)
 
     def find_unkept(self, session_id: str, request_id: RequestId) -> Running | None:
         """Return the newest call with an id that runs here and has no row yet."""
         found = [
             running
-            for running in list(self._calls.values())
+            for running in self.running()
             if running.post.session_id == session_id
             and not running.post.is_open
             and same_id(running.call.request_id, request_id)
@@ -112,7 +120,7 @@ class Requests:
     def pulse(self) -> None:
         """Give rows to the calls that have become long, and let out what they hold back."""
         limit = time.monotonic() - get_settings().stream_after_seconds
-        for running in list(self._calls.values()):
+        for running in self.running():
             # One that listens writes its row itself, however long it has waited for its turn.
             if running.call.started < limit and running.call.method != LISTEN:
                 running.post.open()
@@ -120,7 +128,7 @@ class Requests:
 
     def look(self) -> None:
         """Find what has become of those that have rows."""
-        calls = {key: each for key, each in list(self._calls.items()) if each.post.is_open}
+        calls = {each.call.id: each for each in self.running() if each.post.is_open}
         questions = dict(self._questions)
         watched = [*calls, *questions]
         if not watched:

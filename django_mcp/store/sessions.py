@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
+from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from ..clock import DatabaseNow
@@ -19,8 +21,12 @@ from ..protocol.errors import SessionNotFound, Unavailable
 from ..protocol.lifecycle import Sender
 from ..protocol.versions import BY_NAME, Revision
 from ..server.ports import Principal, SessionInfo
+from . import session_cache
 from .changes import last_number
 from .database import alias, available, insist
+from .leaving import refusing_who_left
+from .prepared import PARAMETER, Prepared
+from .session_cache import Remembered, forget_rows
 
 LIVE = (Session.State.OPENED, Session.State.READY)
 EVICTED_AT_ONCE = 50
@@ -45,19 +51,46 @@ def expired_sessions() -> QuerySet[Session]:
     return _unended().filter(~(_fresh() | _busy()))
 
 
+def stale_sessions() -> QuerySet[Session]:
+    """Return those of :func:`expired_sessions` that an index finds: they have been idle as well.
+
+    One that is too old can be used no longer, so that it becomes idle in time.
+    """
+    settings = get_settings()
+    idle = timedelta(seconds=min(settings.session_idle_seconds, settings.session_max_age_seconds))
+    return expired_sessions().filter(last_active__lt=DatabaseNow() - idle)
+
+
+def end_expired(keys: Sequence[Any]) -> int:
+    """End those of the sessions with these keys that have expired; return how many that were."""
+    if not keys:
+        return 0
+    with transaction.atomic(using=alias()):
+        sessions = Session.objects.using(alias()).filter(pk__in=keys)
+        # Locked first, then asked: whoever registers a call meanwhile waits for this, or is seen.
+        # In one statement the lock would be waited for with the answer at hand.
+        sessions.update(state=F("state"))
+        expired = list(expired_sessions().filter(pk__in=keys).values_list("pk", flat=True))
+        sessions = Session.objects.using(alias()).filter(pk__in=expired)
+        return sessions.update(state=Session.State.ENDED, ended=DatabaseNow())
+
+
 def end_sessions(sessions: QuerySet[Session]) -> int:
     """End those of ``sessions`` that are live; return how many that were."""
     with available():
-        return sessions.filter(state__in=LIVE).update(
+        ended = sessions.filter(state__in=LIVE).update(
             state=Session.State.ENDED, ended=DatabaseNow()
         )
+        if ended:
+            forget_rows(sessions)
+        return ended
 
 
 def is_ready(session: SessionInfo) -> bool:
     """Return whether the client has sent ``notifications/initialized``, to whatever worker."""
     rows = Session.objects.using(alias()).filter(pk=session.id, state=Session.State.READY)
     with available():
-        return rows.exists()
+        return insist(rows.exists)
 
 
 def note_use(requests: Mapping[str, int]) -> None:
@@ -81,11 +114,26 @@ class SessionStore:
 
         Unknown, expired, ended and foreign sessions are told apart by nobody.
         """
-        with available():
-            session = self._owned(principal).filter(key_digest=digest(secret)).first()
-        if session is None:
-            raise SessionNotFound
-        return _info(session)
+        key = digest(secret)
+        return self._own(_remembered(_read(_by_key, key)), principal)
+
+    def recall(self, secret: str, principal: Principal) -> SessionInfo | None:
+        """Return what :meth:`find` would, if this process remembers it.
+
+        Asks nobody, so that an event loop may.
+        """
+        cache = session_cache.at_hand()
+        found = None if cache is None else cache.get(digest(secret))
+        return None if found is None else self._own(found, principal)
+
+    def enter(self, secret: str, principal: Principal) -> SessionInfo:
+        """Do as :meth:`find`, but ask the database only if the session is not remembered."""
+        cache = session_cache.remembering()
+        if cache is None:
+            return self.find(secret, principal)
+        key = digest(secret)
+        found = cache.get(key) or _read_and_remember(key, cache)
+        return self._own(found, principal)
 
     def touch(self, info: SessionInfo) -> None:
         """Note that the session has been used; raises if it has ended in the meantime."""
@@ -94,26 +142,31 @@ class SessionStore:
     def open(
         self, principal: Principal, revision: Revision, sender: Sender
     ) -> tuple[SessionInfo, str]:
-        """Open a session, ending the longest idle ones where a cap has been reached."""
+        """Open a session, ending the longest idle ones where a cap has been reached.
+
+        Raises if the user has been deleted in the meantime.
+        """
         info = sender.info or {}
         secret = secrets.token_urlsafe(32)
         age = timedelta(seconds=get_settings().session_max_age_seconds)
-        with available():
-            self._make_room(principal)
-            session = Session.objects.using(alias()).create(
-                key_digest=digest(secret),
-                server=self.server,
-                user_id=_user_key(principal),
-                client_id=principal.client_id,
-                revision=revision.name,
-                client_name=str(info.get("name", ""))[:255],
-                client_info=info,
-                client_capabilities=sender.capabilities,
-                expires=DatabaseNow() + age,
-                # What changes from now on is told to the client, as soon as it listens.
-                changes_seen=last_number(self.server),
-            )
-        return _info(session), secret
+        session = Session(
+            key_digest=digest(secret),
+            server=self.server,
+            user_id=_user_key(principal),
+            client_id=principal.client_id,
+            revision=revision.name,
+            client_name=str(info.get("name", ""))[:255],
+            client_info=info,
+            client_capabilities=sender.capabilities,
+            expires=DatabaseNow() + age,
+        )
+        with available(), refusing_who_left(principal):
+            insist(lambda: self._make_room(principal))
+            # What changes from now on is told to the client, as soon as it listens.
+            session.changes_seen = last_number(self.server)
+            session.save(using=alias(), force_insert=True)
+        about = (session.client_info, session.client_capabilities)
+        return _info(session.pk, revision.name, *about, session.log_level, session.state), secret
 
     def mark_initialized(self, session: SessionInfo) -> None:
         """Move the session from opened to ready, unless somebody already did."""
@@ -126,6 +179,8 @@ class SessionStore:
     def set_log_level(self, session: SessionInfo, level: str) -> None:
         """Keep the level that the client asked for."""
         self._update(session, log_level=level)
+        with available():
+            forget_rows(Session.objects.using(alias()).filter(pk=session.id))
 
     def end(self, secret: str, principal: Principal) -> None:
         """End a session at its client's wish; raises if it is not there to be ended."""
@@ -134,10 +189,11 @@ class SessionStore:
         if not end_sessions(mine):
             raise SessionNotFound
 
-    def _owned(self, principal: Principal) -> QuerySet[Session]:
-        return live_sessions().filter(
-            server=self.server, user_id=_user_key(principal), client_id=principal.client_id
-        )
+    def _own(self, found: Remembered, principal: Principal) -> SessionInfo:
+        user = _text(_user_key(principal))
+        if found.owner != (self.server, user, principal.client_id):
+            raise SessionNotFound
+        return found.info
 
     def _update(self, info: SessionInfo, **values: Any) -> None:
         with available():
@@ -188,14 +244,66 @@ def _busy() -> Exists:
 
 
 def _user_key(principal: Principal) -> Any:
-    return getattr(principal.user, "pk", None)
+    # As rows have it: whoever makes a user of a token's claims may have its key as text.
+    return Session._meta.get_field("user").to_python(getattr(principal.user, "pk", None))
 
 
-def _info(session: Session) -> SessionInfo:
+def _read(query: Prepared, key: str) -> list[Any]:
+    with available():
+        row = insist(lambda: query.first(key))
+    if row is None:
+        raise SessionNotFound
+    return row
+
+
+def _read_and_remember(key: str, cache: session_cache.Memory | session_cache.Shared) -> Remembered:
+    settings = get_settings()
+    # Both taken before the row is read: it may change as soon as it has been.
+    began, mark = time.monotonic(), cache.mark()
+    *row, expires, now = _read(_by_key_with_times, key)
+    found = _remembered(row)
+    if found.info.initialized:
+        lives = (expires - now).total_seconds()
+        seconds = min(settings.session_cache_seconds, settings.session_idle_seconds, lives)
+        cache.put(key, found, seconds - (time.monotonic() - began), mark)
+    return found
+
+
+def _remembered(row: Sequence[Any]) -> Remembered:
+    server, user, client, *about = row
+    return Remembered((server, _text(user), client), _info(*about))
+
+
+def _text(user_key: Any) -> str:
+    return "" if user_key is None else str(user_key)
+
+
+def _info(
+    key: Any,
+    revision: str,
+    info: dict[str, Any],
+    capabilities: dict[str, Any],
+    log_level: str,
+    state: str,
+) -> SessionInfo:
     return SessionInfo(
-        id=str(session.pk),
-        revision=BY_NAME[session.revision],
-        sender=Sender(session.client_info, session.client_capabilities, session.log_level),
-        initialized=session.state == Session.State.READY,
-        log_level=session.log_level,
+        id=str(key),
+        revision=BY_NAME[revision],
+        sender=Sender(info, capabilities, log_level),
+        initialized=state == Session.State.READY,
+        log_level=log_level,
     )
+
+
+_OWNER: Final = ("server", "user_id", "client_id")
+_INFO: Final = ("id", "revision", "client_info", "client_capabilities", "log_level", "state")
+_by_key = Prepared(
+    lambda: live_sessions().filter(key_digest=PARAMETER).values_list(*_OWNER, *_INFO)
+)
+_by_key_with_times = Prepared(
+    lambda: (
+        live_sessions()
+        .filter(key_digest=PARAMETER)
+        .values_list(*_OWNER, *_INFO, "expires", DatabaseNow())
+    )
+)

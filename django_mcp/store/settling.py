@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
@@ -97,21 +98,22 @@ class _Abandoned:
     stream: uuid.UUID | None
 
 
-def settle() -> list[str]:
-    """End requests whose leases have run out; return the channels of those who show them.
+def settle(since: timedelta = timedelta()) -> list[str]:
+    """End requests whose leases ran out so long ago; return the channels of those who show them.
 
     The lease alone says whose process is dead, so call it only where it can be trusted.
     """
+    expired = _expired(since)
     readers = []
-    for each in _find():
-        reader = insist(partial(_settle, each))
+    for each in _find(expired):
+        reader = insist(partial(_settle, each, expired))
         readers += [reader] if reader else []
-    _end_questions()
+    _end_questions(expired)
     return readers
 
 
-def _find() -> Iterable[_Abandoned]:
-    rows = _requests().filter(_expired(), direction=Direction.FROM_CLIENT).order_by("lease_until")
+def _find(expired: Q) -> Iterable[_Abandoned]:
+    rows = _requests().filter(expired, direction=Direction.FROM_CLIENT).order_by("lease_until")
     on_streams: dict[tuple[str, uuid.UUID], list[uuid.UUID]] = {}
     found: Any = rows.values_list("pk", "owner", "stream_id")[:PAGE]
     for key, owner, stream in found:
@@ -123,17 +125,17 @@ def _find() -> Iterable[_Abandoned]:
         yield _Abandoned(tuple(keys), owner, stream)
 
 
-def _end_questions() -> None:
+def _end_questions(expired: Q) -> None:
     """End questions whose calls have ended without them."""
-    expired = _requests().filter(_expired(), direction=Direction.TO_CLIENT)
-    rows = expired.exclude(parent__state=State.RUNNING)
+    rows = _requests().filter(expired, direction=Direction.TO_CLIENT)
+    rows = rows.exclude(parent__state=State.RUNNING)
     keys = list(rows.values_list("pk", flat=True)[:PAGE])
-    _requests().filter(_expired(), pk__in=keys).update(state=State.CANCELLED, ended=DatabaseNow())
+    _requests().filter(expired, pk__in=keys).update(state=State.CANCELLED, ended=DatabaseNow())
 
 
-def _settle(abandoned: _Abandoned) -> str | None:
+def _settle(abandoned: _Abandoned, expired: Q) -> str | None:
     with transaction.atomic(using=alias()):
-        ended = [key for key in abandoned.requests if _end(key, _expired())]
+        ended = [key for key in abandoned.requests if _end(key, expired)]
         if not ended:
             return None  # its owner lives after all, or somebody else was faster
         if abandoned.stream is not None:
@@ -183,8 +185,8 @@ def _close(stream: uuid.UUID, request_ids: list[str]) -> str | None:
     return str(reader)
 
 
-def _expired() -> Q:
-    return Q(state=State.RUNNING, lease_until__lt=DatabaseNow())
+def _expired(since: timedelta = timedelta()) -> Q:
+    return Q(state=State.RUNNING, lease_until__lt=DatabaseNow() - since)
 
 
 def _requests() -> QuerySet[PendingRequest]:

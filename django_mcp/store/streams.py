@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
 from functools import reduce
 from operator import or_
 from typing import Final
@@ -15,10 +14,10 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Greatest
 
 from ..clock import DatabaseNow
-from ..conf import get_settings
 from ..models import OutgoingMessage, Session, Stream
 from ..protocol.errors import SessionNotFound
 from ..server.ports import SessionInfo
+from .changes import in_batches
 from .database import alias, insist
 from .posts import Message
 from .sessions import LIVE
@@ -35,7 +34,7 @@ def find(session: SessionInfo, stream: uuid.UUID) -> Stream | None:
 def open_own(session: SessionInfo) -> Stream:
     """Return the session's own stream, which is made when its client first asks for it."""
     rows = _streams().filter(session__pk=session.id, own=True)
-    found = rows.first()
+    found = insist(rows.first)
     if found is not None:
         return found
     try:
@@ -74,16 +73,13 @@ def trim(stream: uuid.UUID, seq: int) -> None:
     """Forget messages up to ``seq``, which nobody will come back for."""
     # The number first: whoever asks for what is being deleted is told so.
     rows = _streams().filter(pk=stream, trimmed__lt=seq)
-    if rows.update(trimmed=seq):
-        OutgoingMessage.objects.using(alias()).filter(stream=stream, seq__lte=seq).delete()
-
-
-def trim_old() -> None:
-    """Forget what ended streams said, once no client can be expected to come back for it."""
-    age = timedelta(seconds=get_settings().replay_seconds)
-    ended = _streams().filter(closed__lt=DatabaseNow() - age, next_seq__gt=F("trimmed") + 1)
-    for stream, following in list(ended.values_list("pk", "next_seq")[:PAGE]):
-        trim(stream, following - 1)
+    if not rows.update(trimmed=seq):
+        return
+    messages = OutgoingMessage.objects.using(alias())
+    keys = list(messages.filter(stream=stream, seq__lte=seq).values_list("pk", flat=True))
+    # By key: a range would lock the gap behind it on MySQL, where another stream begins.
+    for batch in in_batches(keys):
+        messages.filter(pk__in=batch).delete()
 
 
 def positions(streams: Iterable[uuid.UUID]) -> dict[uuid.UUID, Stream]:

@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from ..clock import DatabaseNow
 from ..conf import get_settings
 from ..models import ChangeCounter, PendingRequest, Session, Subscription
-from ..protocol.errors import MCPError, SessionNotFound, Unavailable
+from ..protocol.errors import SessionNotFound
 from ..server.changes import Topic, too_many_subscriptions
-from ..server.ports import Principal, SessionInfo
-from .changes import BATCH, in_batches, key_of, last_number
+from ..server.ports import SessionInfo
+from .changes import in_batches, key_of, last_number
 from .database import alias, available, insist
-from .pending import LISTEN, call_row
+from .leaving import refusing_who_left
+from .pending import call_row
 from .posts import Call, Post
 from .sessions import LIVE
 
@@ -66,17 +67,10 @@ def of_sessions(sessions: Iterable[str], digests: Sequence[str]) -> Iterable[Sub
 def begin_listening(call: Call, post: Post, resources: Sequence[Topic], **owned: str) -> int:
     """Give a request that listens its rows; return the number of the last change before it.
 
-    Raises :class:`MCPError` where its principal, or everybody together, listens often enough.
+    Raises if the user has been deleted in the meantime.
     """
-    with available():
-        last = insist(lambda: _begin_listening(call, post, resources, **owned))
-        # Counted when the row is there for all to see: whoever comes last finds them all, so that
-        # the cap holds. Two that come at once may both be turned away.
-        refusal = _surplus(post.principal)
-        if refusal is not None:
-            PendingRequest.objects.using(alias()).filter(pk=call.id).delete()
-            raise refusal
-    return last
+    with available(), refusing_who_left(post.principal):
+        return insist(lambda: _begin_listening(call, post, resources, **owned))
 
 
 def _begin_listening(call: Call, post: Post, resources: Sequence[Topic], **owned: str) -> int:
@@ -93,35 +87,6 @@ def _begin_listening(call: Call, post: Post, resources: Sequence[Topic], **owned
 def end_listening(request: uuid.UUID) -> None:
     """Remove the subscriptions of a request that listens no more."""
     _rows().filter(request__pk=request).delete()
-
-
-def prune() -> int:
-    """Remove the subscriptions of sessions and requests that have ended; return how many."""
-    ended = Q(session__state=Session.State.ENDED)
-    ended |= Q(request__isnull=False) & ~Q(request__state=State.RUNNING)
-    removed = 0
-    while keys := list(_rows().filter(ended).values_list("pk", flat=True)[:BATCH]):
-        removed += _rows().filter(pk__in=keys).delete()[0]
-    return removed
-
-
-def _surplus(principal: Principal) -> MCPError | None:
-    settings = get_settings()
-    listening = PendingRequest.objects.using(alias()).filter(
-        method=LISTEN, state=State.RUNNING, lease_until__gt=DatabaseNow()
-    )
-    mine = listening.filter(user__pk=principal.user.pk, client_id=principal.client_id)
-    cap = settings.max_listen_streams_per_user
-    # Anonymous callers have nothing in common but their number, which the other cap bounds.
-    if principal.user_id and mine.count() > cap:
-        return Unavailable(
-            f"Too many streams are open: {cap} at most for each user and client. Close one, or "
-            "ask for everything in one subscriptions/listen.",
-            retry_after=30,
-        )
-    if listening.count() > settings.max_listen_streams:
-        return Unavailable("Too many streams are open; try again later", retry_after=30)
-    return None
 
 
 def _about(server: str, resource: Topic) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def watch_model(server: MCPServer, resource: Resource) -> None:
         # Whatever comes or goes changes what the function lists.
         saved(instance, using, created=True)
 
-    for sender in _senders(model):
+    for sender in senders(model):
         identity = (id(server), resource.key)
         post_save.connect(saved, sender=sender, weak=False, dispatch_uid=identity)
         post_delete.connect(deleted, sender=sender, weak=False, dispatch_uid=identity)
@@ -64,7 +64,7 @@ def _attribute(model: type[Model], variable: str, resource: Resource) -> str:
     return field.attname if isinstance(field, Field) else variable
 
 
-def _senders(model: type[Model]) -> list[type[Model]]:
+def senders(model: type[Model]) -> list[type[Model]]:
     """Return the model and what inherits from it: signals name the class that was saved."""
     concrete = model._meta.concrete_model or model
     related = [each for each in apps.get_models() if issubclass(each, concrete)]

@@ -23,6 +23,7 @@ from ..protocol import headers
 from ..protocol.versions import BY_NAME, NEWEST_LEGACY
 from ..server.ports import Principal
 from ..server.registry import MCPServer
+from ..store import limits
 from ..transport.calls import Door
 from ..transport.views import MCPView
 from .answer import Answer
@@ -56,6 +57,8 @@ class MCPClient:
         answers: Answers | None = None,
         log_level: str | None = None,
     ) -> None:
+        # Limits, too, are each test's own.
+        limits.forget()
         self.server = server
         self.log_level = log_level
         self.revision = BY_NAME[revision]

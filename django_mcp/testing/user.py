@@ -72,8 +72,8 @@ class ScriptedDoor(InlineDoor):
     async def answer(self, posted: Posted) -> Reply:
         """See :class:`django_mcp.transport.calls.Door`."""
         peer = ScriptedPeer(self._user, listens=posted.takes_stream)
-        outcomes = [await item.outcome(peer, self.runner) for item in posted.items]
-        return posted.reply(outcomes, peer.said)
+        outcomes = [(item, await item.outcome(peer, self.runner)) for item in posted.items]
+        return posted.reply([posted.answer(*each) for each in outcomes], peer.said)
 
 
 class ScriptedPeer(Collected):

@@ -9,10 +9,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
+from typing import Any
 
-from ..conf import get_settings
+from ..conf import Settings, get_settings
 from ..protocol import headers, lifecycle, messages
-from ..protocol.errors import ErrorCode, MCPError, internal_error
+from ..protocol.errors import ErrorCode, MCPError, TooManyRequests, internal_error
 from ..protocol.lifecycle import Sender
 from ..protocol.messages import Batch, Invalid, Message, Notification, RequestId, Response
 from ..protocol.versions import NEWEST_LEGACY, Era, Revision
@@ -27,7 +29,8 @@ from ..store.subscriptions import Subscriptions
 from . import cors, gate, replies
 from .calls import Door
 from .http import Endpoint, Reply, Request
-from .listening import Visitor, listen
+from .limiting import count_call
+from .listening import Visitor, listen, replay, resumes
 from .posted import Item, Posted
 from .replies import Forbidden, Refused, refuse
 from .usercode import DjangoBridge
@@ -101,13 +104,15 @@ class _Visit:
         version = self.request.headers.get(headers.PROTOCOL_VERSION)
         # 2025-11-25, basic/transports, "Listening for Messages from the Server": 405 where there is
         # no stream. 2026-07-28, basic/transports/streamable-http: no GET any more.
-        if not self.door.streams or lifecycle.is_modern_name(version):
+        shows = self.door.streams or resumes(self.request)
+        if not shows or lifecycle.is_modern_name(version):
             raise refuse(405, "There is no stream to GET here", Allow=cors.METHODS)
         lifecycle.check_legacy_version(version)
         gate.check_takes_events(self.request)
         session = await self._enter()
         visitor = Visitor(self.principal, session, self.endpoint.server)
-        return await listen(self.request, visitor, self.door.runner)
+        show = listen if self.door.streams else replay
+        return await show(self.request, visitor, self.door.runner)
 
     async def end_session(self) -> Reply:
         """Answer DELETE."""
@@ -124,6 +129,7 @@ class _Visit:
         if era is Era.MODERN:
             return await self._modern(message)
         if isinstance(message, messages.Request) and message.method == "initialize":
+            gate.note_opening()
             return await self._dispatch(message, NEWEST_LEGACY, Sender(), None)
         session = await self._enter()
         if isinstance(message, Batch):
@@ -161,7 +167,8 @@ class _Visit:
             # before anything in it has run.
             if isinstance(item, Invalid) and item.id is None:
                 raise item.error
-        items = [self._item(item, session) for item in batch.items if _is_asked(item)]
+        asked = [self._item(item, session) for item in batch.items if _is_asked(item)]
+        items = [await self._counted(item) for item in asked]
         for item in batch.items:
             if isinstance(item, (Notification, Response)):
                 await self._note(item, session)
@@ -178,7 +185,22 @@ class _Visit:
             # 2025-03-26, basic/lifecycle, "Initialization": never part of a batch.
             refusal = MCPError(ErrorCode.INVALID_REQUEST, "initialize must not be part of a batch")
             return Item(item, refused=refusal)
-        return Item(item, self._exchange(item, session.revision, session.sender, session))
+        exchange = self._exchange(item, session.revision, session.sender, session)
+        return Item(item, exchange, guard=self._guard(item))
+
+    async def _counted(self, item: Item) -> Item:
+        """Return an item of a batch as it is, or refused: the others are answered all the same."""
+        try:
+            await self._count(item.message)
+        except TooManyRequests as error:
+            logger.warning("tools/call refused within a batch: %s", error)
+            return replace(item, refused=error, exchange=None)
+        return item
+
+    async def _count(self, message: messages.Request) -> None:
+        await count_call(
+            message, self.request, self.endpoint.server, self.principal, self.door.runner
+        )
 
     async def _dispatch(
         self,
@@ -187,8 +209,16 @@ class _Visit:
         sender: Sender,
         session: SessionInfo | None,
     ) -> Reply:
-        item = Item(message, self._exchange(message, revision, sender, session))
+        await self._count(message)
+        exchange = self._exchange(message, revision, sender, session)
+        item = Item(message, exchange, guard=self._guard(message))
         return await self._answer([item], revision, session)
+
+    def _guard(self, message: messages.Request) -> Callable[[Any], bool] | None:
+        if message.method != "tools/call":
+            return None
+        tool = self.endpoint.server.find_tool(str(message.params.get("name")))
+        return None if tool is None or tool.permission is None else tool.allows
 
     async def _answer(
         self,
@@ -239,17 +269,21 @@ class _Visit:
         )
 
     def _ports(self) -> Ports:
-        settings = get_settings()
-        policy = Policy(
-            page_size=settings.page_size,
-            strict_arguments=settings.strict_arguments,
-            list_ttl_ms=settings.list_ttl_seconds * 1000,
-            question_seconds=settings.question_seconds,
-            max_subscriptions=settings.max_subscriptions,
-            public=gate.is_public(self.endpoint),
-        )
-        name = self.endpoint.server.name
-        return Ports(self.sessions, Inbox(name), Subscriptions(name), DjangoBridge(), policy)
+        is_public = gate.is_public(self.endpoint)
+        return _ports(get_settings(), self.endpoint.server.name, is_public)
+
+
+@lru_cache(maxsize=64)
+def _ports(settings: Settings, server: str, is_public: bool) -> Ports:
+    policy = Policy(
+        page_size=settings.page_size,
+        strict_arguments=settings.strict_arguments,
+        list_ttl_ms=settings.list_ttl_seconds * 1000,
+        question_seconds=settings.question_seconds,
+        max_subscriptions=settings.max_subscriptions,
+        public=is_public,
+    )
+    return Ports(SessionStore(server), Inbox(server), Subscriptions(server), DjangoBridge(), policy)
 
 
 def _failed(failure: Exception, request_id: RequestId | None, request: Request) -> Reply:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from django.conf import settings as django_settings
 from django.core.exceptions import DisallowedHost, ImproperlyConfigured
-from django.db import connections
-from django.http.request import split_domain_port, validate_host
 from django.utils.module_loading import import_string
 
 from ..auth import Principal, Refusal, public
@@ -22,10 +21,10 @@ from ..conf import get_settings
 from ..protocol import headers, lifecycle
 from ..protocol.errors import ErrorCode, MCPError
 from ..server.ports import Runner, SessionInfo
-from ..store.database import alias, available
+from ..store.database import available, is_in_transaction
 from ..store.ledger import ledger
 from ..store.sessions import SessionStore
-from .http import BodyTooLarge, Endpoint, Request, allowed_hosts
+from .http import BodyTooLarge, Endpoint, Request, allowed_hosts, is_host_among
 from .replies import Forbidden, Refused, refuse
 
 logger = logging.getLogger("django_mcp.request")
@@ -96,15 +95,14 @@ def check_takes_events(request: Request) -> None:
 async def read_body(request: Request) -> bytes:
     """Read the body, within the limit."""
     limit = get_settings().max_body_bytes
-    too_large = refuse(413, f"The body exceeds {limit} bytes")
     declared = (request.headers.get("Content-Length") or "").lstrip("0")
     digits = declared.isascii() and declared.isdigit()
-    if digits and (len(declared) > len(str(limit)) or int(declared) > limit):
-        raise too_large
     try:
+        if digits and (len(declared) > len(str(limit)) or int(declared) > limit):
+            raise BodyTooLarge
         return await request.read(limit)
     except BodyTooLarge:
-        raise too_large from None
+        raise refuse(413, f"The body exceeds {limit} bytes") from None
 
 
 async def enter_session(
@@ -114,7 +112,12 @@ async def enter_session(
     version = request.headers.get(headers.PROTOCOL_VERSION)
     lifecycle.check_legacy_version(version)
     sessions = SessionStore(endpoint.server.name)
-    session = await runner.blocking(_enter, sessions, session_secret(request), principal)
+    secret = session_secret(request)
+    session = sessions.recall(secret, principal)
+    if session is None:
+        session = await runner.blocking(_enter, sessions, secret, principal)
+    else:
+        ledger().touch(session.id)
     if version is not None and version.strip() != session.revision.name:
         logger.info(
             "%s says %s; the session has %s",
@@ -123,6 +126,12 @@ async def enter_session(
             session.revision.name,
         )
     return session
+
+
+def note_opening() -> None:
+    """Note that a session is opened: there may be clients that never do anything else."""
+    if not is_in_transaction():
+        ledger().stir()
 
 
 def session_secret(request: Request) -> str:
@@ -137,9 +146,8 @@ def session_secret(request: Request) -> str:
 
 
 def _enter(sessions: SessionStore, secret: str, principal: Principal) -> SessionInfo:
-    session = sessions.find(secret, principal)
-    if connections[alias()].in_atomic_block:
-        # In a transaction of the caller's, as in a test, nobody else sees the session.
+    session = sessions.enter(secret, principal)
+    if is_in_transaction():
         sessions.touch(session)
     else:
         ledger().touch(session.id)
@@ -154,8 +162,8 @@ def _exempt(path: str) -> bool:
 def _same_origin(origin: str, host: str, request: Request) -> bool:
     # ALLOWED_HOSTS = ["*"] trusts every Host, and under DNS rebinding Host and Origin agree. So
     # the star does not count here.
-    named = [each for each in allowed_hosts() if each != "*"]
-    if not validate_host(split_domain_port(host)[0], named):
+    named = tuple(each for each in allowed_hosts() if each != "*")
+    if not is_host_among(host, named):
         return False
     scheme, port = ("https", "443") if request.secure else ("http", "80")
     own = f"{scheme}://{host.removesuffix(f':{port}')}"
@@ -167,7 +175,10 @@ def _auth_callable(endpoint: Endpoint) -> Callable[..., Any]:
     if auth is None:
         logger.error('Refused: DJANGO_MCP["AUTH"] is not set; see the system check django_mcp.E001')
         raise refuse(403, 'This endpoint is closed: DJANGO_MCP["AUTH"] is not set')
-    return import_string(auth) if isinstance(auth, str) else auth
+    return _imported(auth) if isinstance(auth, str) else auth
+
+
+_imported = lru_cache(maxsize=64)(import_string)
 
 
 def _principal(verdict: Any) -> Principal:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from django.conf import settings
+from django.http.request import split_domain_port, validate_host
 
 from ..protocol.headers import Headers
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
     from ..server.registry import MCPServer
+    from .streams import Shown
 
 
 class BodyTooLarge(Exception):
@@ -40,6 +42,10 @@ class Request(Protocol):
     def secure(self) -> bool:
         """Whether the request came over HTTPS, as Django's settings define it."""
 
+    @property
+    def address(self) -> str:
+        """The network address of whoever opened the connection; empty where it is not known."""
+
     def host(self) -> str:
         """Return the host that the client named; raises ``DisallowedHost``."""
 
@@ -56,36 +62,6 @@ class Request(Protocol):
         """
 
 
-class Shown(AsyncGenerator[bytes]):
-    """Events of a reply that give word once they are no longer shown, for whatever reason.
-
-    A generator that has not started yet runs no ``finally`` when its client goes. The mount calls
-    ``aclose``; Django's streaming response, which wraps what it is given, calls ``close``. One that
-    is lost between the view and Django, since the client went right then, calls neither.
-    """
-
-    def __init__(self, events: AsyncGenerator[bytes], closed: Callable[[], object]) -> None:
-        self._events = events
-        self.close = weakref.finalize(self, closed)
-        """Give word, once. From any thread; and without it when nothing refers to this any more."""
-        self.close.atexit = False
-
-    async def asend(self, value: None) -> bytes:
-        """Return the next event."""
-        return await self._events.asend(value)
-
-    async def athrow(self, *error: Any) -> bytes:
-        """See :class:`collections.abc.AsyncGenerator`."""
-        return await self._events.athrow(*error)
-
-    async def aclose(self) -> None:
-        """Show no more."""
-        try:
-            await self._events.aclose()
-        finally:
-            self.close()
-
-
 @dataclass(frozen=True, slots=True)
 class Reply:
     """A response as a door sends it."""
@@ -93,7 +69,7 @@ class Reply:
     status: int
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
-    events: AsyncGenerator[bytes] | None = None
+    events: Shown | None = None
     """A stream instead of a body: chunks, each to be sent as soon as it comes."""
 
 
@@ -105,7 +81,17 @@ class Endpoint:
     auth: str | Callable[..., Any] | None = None
 
 
-def allowed_hosts() -> list[str]:
+def allowed_hosts() -> tuple[str, ...]:
     """Return ``ALLOWED_HOSTS``, with what Django allows during development."""
-    allowed = list(settings.ALLOWED_HOSTS)
-    return [".localhost", "127.0.0.1", "[::1]"] if settings.DEBUG and not allowed else allowed
+    allowed = settings.ALLOWED_HOSTS
+    if not allowed and settings.DEBUG:
+        return (".localhost", "127.0.0.1", "[::1]")
+    return tuple(allowed)
+
+
+@lru_cache(maxsize=64)
+def is_host_among(host: str, allowed: tuple[str, ...]) -> bool:
+    """Return whether ``host``, perhaps with a port, is one of those in the form of
+    ``ALLOWED_HOSTS``.
+    """
+    return validate_host(split_domain_port(host)[0], allowed)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager, suppress
+from contextvars import Context, ContextVar, copy_context
+from functools import partial
 from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -20,6 +21,7 @@ from django.db import close_old_connections, connections
 
 from ..conf import get_settings
 from ..protocol.errors import Unavailable
+from .threads import DaemonThread, Work, attempt
 
 T = TypeVar("T")
 
@@ -37,7 +39,7 @@ class Lane(Executor):
     """
 
     def __init__(self, name: str) -> None:
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._thread = DaemonThread(name)
         self._last: Future[Any] | None = None
         self.fresh = True
 
@@ -59,9 +61,26 @@ class Lane(Executor):
         self.fresh = True
         self._thread.submit(close_old_connections).add_done_callback(lambda _: done())
 
+    def post(self, work: Callable[[], Work], done: Work) -> None:
+        """Do ``work``, which must not raise, and nothing else before ``done`` is called.
+
+        What ``work`` returns is called last: whoever waits for it finds the lane free again.
+        """
+
+        def alone() -> None:
+            with suppress(Exception):
+                close_old_connections()
+            tell = work()
+            with suppress(Exception):
+                close_old_connections()
+            done()
+            tell()
+
+        self._thread.post(alone)
+
     async def close(self) -> None:
         """Close the lane's connections and end its thread."""
-        await run_on(self, connections.close_all)
+        await asyncio.wrap_future(self._thread.submit(connections.close_all))
         self._thread.shutdown()
 
 
@@ -80,32 +99,63 @@ class Lanes:
         self._idle = 0
         self._size = size
         self._free: deque[Lane] = deque()
+        self._waiting = 0
         self._available = asyncio.Semaphore(size)
 
-    @asynccontextmanager
-    async def lease(self) -> AsyncIterator[Lane]:
-        """Lend a lane. Waits a bounded time for one, then answers 503."""
+    async def run(self, function: Callable[..., T], /, *args: Any) -> T:
+        """Run a function of this package on a lane.
+
+        What only the site's code asks for does not come along: the language, the time zone, the
+        script prefix. That would cost more than all the rest.
+        """
         lane = await self.take()
+        result: asyncio.Future[T] = self._loop.create_future()
+        work = partial(self._attempt, result, copy_context(), function, args)
+        lane.post(work, lambda: self._on_loop(self._keep, lane))
+        return await result
+
+    async def run_on(self, lane: Lane, function: Callable[..., T], /, *args: Any) -> T:
+        """Run a function of the site on ``lane``, which is given back when it has ended.
+
+        Through asgiref, for a context alone does not carry Django's locals into the thread: the
+        script prefix, the language, the time zone.
+        """
+        # More than the thread pool that asgiref's types ask for.
+        executor: Any = _Once(lane, lambda: self._on_loop(self._keep, lane))
         token = _lanes_of_thread.set(self)
         try:
-            yield lane
+            return await sync_to_async(function, thread_sensitive=False, executor=executor)(*args)
         finally:
             _lanes_of_thread.reset(token)
-            self.give_back(lane)
 
     async def take(self) -> Lane:
-        """Return a lane, which must be given back."""
-        try:
-            async with asyncio.timeout(get_settings().lane_wait_seconds):
-                await self._available.acquire()
-        except TimeoutError:
-            raise Unavailable("The server is busy; try again later") from None
+        """Return a lane, which must be given back.
+
+        Waits a bounded time for one, where not too many wait already; then answers 503.
+        """
+        if self._available.locked():
+            await self._wait()
+        else:
+            await self._available.acquire()  # at once
         if self._free:
             return self._free.pop()
         lane = Lane(f"mcp-{self._name}-{self._made}")
         self._made += 1
         self._lanes.add(lane)
         return lane
+
+    async def _wait(self) -> None:
+        settings = get_settings()
+        if self._waiting >= settings.lane_queue:
+            raise _busy()
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(settings.lane_wait_seconds):
+                await self._available.acquire()
+        except TimeoutError:
+            raise _busy() from None
+        finally:
+            self._waiting -= 1
 
     def give_back(self, lane: Lane) -> None:
         """Take a lane back, as soon as nothing runs on it."""
@@ -125,6 +175,20 @@ class Lanes:
         """End all lanes, each once nothing runs on it any more."""
         for lane in list(self._lanes):
             await lane.close()
+
+    def _attempt(
+        self,
+        result: asyncio.Future[T],
+        context: Context,
+        function: Callable[..., T],
+        args: tuple[Any, ...],
+    ) -> Work:
+        tell: Work
+        try:
+            tell = partial(result.set_result, context.run(function, *args))
+        except BaseException as error:
+            tell = partial(result.set_exception, error)
+        return lambda: self._on_loop(lambda: None if result.done() else tell())
 
     def _keep(self, lane: Lane) -> None:
         self._free.append(lane)
@@ -151,7 +215,8 @@ class Lanes:
             await lane.close()
 
     def _on_loop(self, function: Callable[..., Any], *args: Any) -> None:
-        if not self._loop.is_closed():
+        # One that is closed, perhaps in this very moment, has nobody left who waits.
+        with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(function, *args)
 
 
@@ -194,14 +259,18 @@ class Lease(Executor):
             self._lanes.give_back(taking.result())
 
 
-async def run_on(lane: Lane, function: Callable[..., T], /, *args: Any) -> T:
-    """Run ``function`` on ``lane`` in the present context and wait for it.
+class _Once(Executor):
+    """A lane for one function."""
 
-    Through asgiref, for a context alone does not carry Django's locals into the thread: the
-    script prefix, the language, the time zone.
-    """
-    executor: Any = lane  # more than the thread pool that asgiref's types ask for
-    return await sync_to_async(function, thread_sensitive=False, executor=executor)(*args)
+    def __init__(self, lane: Lane, done: Callable[[], None]) -> None:
+        self._lane = lane
+        self._done = done
+
+    def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """Run ``function`` on the lane."""
+        future: Future[T] = Future()
+        self._lane.post(lambda: attempt(future, function, *args, **kwargs), self._done)
+        return future
 
 
 @contextmanager
@@ -236,6 +305,10 @@ def _lanes(name: str, size: int) -> Lanes:
     if name not in mine:
         mine[name] = Lanes(size, name)
     return mine[name]
+
+
+def _busy() -> Unavailable:
+    return Unavailable("The server is busy; try again later")
 
 
 def _chain(inner: Future[T], outer: Future[T]) -> None:

@@ -1,10 +1,14 @@
-"""GET: the session's own stream, and streams that broke off, shown from where they did."""
+"""GET: the session's own stream, and streams that broke off, shown from where they did.
+
+Under WSGI an open stream would hold a thread. There the rest of one is given in one piece.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,15 +21,17 @@ from ..server.capabilities import FEATURES
 from ..server.changes import LISTS, Kind
 from ..server.ports import Principal, Runner, SessionInfo
 from ..server.registry import MCPServer
-from ..store import outbox, streams
-from ..store.database import alias, available
-from ..store.folding import OwnStream, list_changes
+from ..store import changes, outbox, streams
+from ..store.database import alias, available, insist
+from ..store.folding import OwnStream, fold, list_changes
 from ..store.ledger import ledger
-from ..store.readers import Reader
-from . import replies
-from .http import Reply, Request, Shown
-from .replies import refuse
-from .streams import RETRY_MS, EventId, Mailbox, events, reader_into, resume
+from ..store.posts import Message
+from ..store.readers import Reader, trim_delivered
+from . import replies, shutdown
+from .connections import Connection, open_connections
+from .http import Reply, Request
+from .replies import Refused, refuse
+from .streams import RETRY_MS, EventId, Mailbox, Shown, reader_into, resume
 
 LAST_EVENT_ID: Final = "Last-Event-ID"
 
@@ -43,39 +49,117 @@ async def listen(request: Request, visitor: Visitor, runner: Runner) -> Reply:
     """Answer a GET of a live session, on an event loop."""
     place = request.headers.get(LAST_EVENT_ID)
     if place is None:
-        stream = await runner.blocking(_open_own, visitor.session)
-        return _show(stream, stream.delivered, visitor)
+        with _connecting(visitor, own=True) as connection:
+            stream = await runner.blocking(_open_own, visitor.session)
+            return _show(stream, stream.delivered, visitor, connection)
+    found, row = await _located(place, visitor, runner)
+    if _is_trimmed(row, found):
+        return replies.events_of(await runner.blocking(_trimmed, row))
+    with _connecting(visitor, own=bool(row.own)) as connection:
+        cursor = await _resume(row, found, visitor, runner)
+        return _show(row, cursor, visitor, connection)
+
+
+async def replay(request: Request, visitor: Visitor, runner: Runner) -> Reply:
+    """Answer a GET that resumes a stream where none can be kept open: with what is there already.
+
+    Its client comes back for the rest, here or where there is an event loop.
+    """
+    found, row = await _located(request.headers.get(LAST_EVENT_ID) or "", visitor, runner)
+    if _is_trimmed(row, found):
+        return replies.events_of(await runner.blocking(_trimmed, row))
+    cursor = await _resume(row, found, visitor, runner)
+    messages = await runner.blocking(_fetch, row, cursor, visitor)
+    events = [sse.event(each.body.encode(), str(EventId(row.pk, each.seq))) for each in messages]
+    if visitor.session.revision.resumable_posts:
+        events.insert(0, sse.priming(str(EventId(row.pk, cursor, row.epoch)), RETRY_MS))
+    last = messages[-1].seq if messages else cursor
+    if row.closed is None or last < row.next_seq - 1:
+        events.append(sse.pause(RETRY_MS))
+    return Reply(200, b"".join(events), replies.STREAMED)
+
+
+def resumes(request: Request) -> bool:
+    """Return whether a GET asks for the rest of a stream."""
+    return request.headers.get(LAST_EVENT_ID) is not None
+
+
+async def _located(place: str, visitor: Visitor, runner: Runner) -> tuple[EventId, Stream]:
     found = EventId.parse(place)
     row = None if found is None else await runner.blocking(_find, visitor.session, found)
     if found is None or row is None:
-        # Neither 404, which would read as the loss of the session, nor 405.
-        raise refuse(400, f"{LAST_EVENT_ID} names no event of this session; GET without it")
-    resume_at = _resume_own if row.own else _resume_post
-    return await resume_at(row, found, visitor, runner)
+        raise _unknown()
+    return found, row
 
 
-async def _resume_own(row: Stream, found: EventId, visitor: Visitor, runner: Runner) -> Reply:
+def _is_trimmed(row: Stream, found: EventId) -> bool:
+    return not row.own and found.seq < row.trimmed and not _has_seen_all(row, found)
+
+
+def _fetch(row: Stream, cursor: int, visitor: Visitor) -> list[Message]:
+    """Return what comes next; of the session's own stream, only if nobody else delivers it."""
+    with available():
+        if row.own:
+            trim_delivered(row)
+            _fold_in(row, cursor, visitor)
+        messages = insist(lambda: streams.messages_after({row.pk: cursor}))[row.pk]
+        if not row.own:
+            return messages
+        if messages and not streams.mark_delivered(row.pk, row.epoch, messages[-1].seq):
+            messages = []
+        streams.leave(row.pk, row.epoch)
+    return messages
+
+
+def _fold_in(row: Stream, cursor: int, visitor: Visitor) -> None:
+    """Put on a session's own stream what has changed since somebody showed it last."""
+    server = visitor.server
+    reader = Reader(
+        stream=row.pk,
+        cursor=cursor,
+        epoch=row.epoch,
+        own=True,
+        deliver=lambda messages: None,
+        finish=lambda: None,
+    )
+    own = OwnStream(reader, visitor.session.id, server.name, _lists(server), row.changes_seen)
+    fold([own], changes.after({server.name: row.changes_seen}))
+
+
+async def _resume(row: Stream, found: EventId, visitor: Visitor, runner: Runner) -> int:
+    """Take a stream over; return the number after which it goes on."""
     cursor = found.seq
-    if cursor < row.trimmed:
+    if row.own and cursor < row.trimmed:
         # What is lost cannot be told any more; that something may have changed can.
         cursor = row.next_seq - 1
         await runner.blocking(outbox.put, row.pk, list_changes(_lists(visitor.server)))
-    await runner.blocking(_take_over, row)
-    return _show(row, cursor, visitor)
-
-
-async def _resume_post(row: Stream, found: EventId, visitor: Visitor, runner: Runner) -> Reply:
-    if row.closed is not None and found.seq >= row.next_seq - 1:
+    elif _has_seen_all(row, found):
         # An empty stream would make clients come back to it for ever.
         raise refuse(400, f"{LAST_EVENT_ID} is the end of its stream: everything has been sent")
-    if found.seq < row.trimmed:
-        return replies.events_of(await runner.blocking(_trimmed, row))
     await runner.blocking(_take_over, row)
-    return _show(row, found.seq, visitor)
+    return cursor
 
 
-def _show(stream: Stream, cursor: int, visitor: Visitor) -> Reply:
+def _has_seen_all(row: Stream, found: EventId) -> bool:
+    return not row.own and row.closed is not None and found.seq >= row.next_seq - 1
+
+
+@contextmanager
+def _connecting(visitor: Visitor, *, own: bool) -> Iterator[Connection]:
+    """Count the connection that is about to be, and no longer if it comes to nothing."""
+    session = visitor.session.id if own else None
+    connection = open_connections.enter(visitor.principal.limit_key, waits=own, session=session)
+    try:
+        yield connection
+    except BaseException:
+        connection.leave()
+        raise
+
+
+def _show(stream: Stream, cursor: int, visitor: Visitor, connection: Connection) -> Reply:
+    shutdown.prepare()
     mailbox = Mailbox(asyncio.get_running_loop())
+    connection.end = lambda: mailbox.finish(sse.pause(RETRY_MS))
     reader = reader_into(
         mailbox, stream=stream.pk, cursor=cursor, epoch=stream.epoch, own=bool(stream.own)
     )
@@ -83,27 +167,31 @@ def _show(stream: Stream, cursor: int, visitor: Visitor) -> Reply:
     if stream.own:
         lists, session = _lists(visitor.server), visitor.session.id
         own = OwnStream(reader, session, visitor.server.name, lists, stream.changes_seen)
-    shown = _events(reader, mailbox, visitor.session)
+    shown = _shown(reader, mailbox, visitor.session, lambda: _leave(reader, own, connection))
     # Joined first, then looked for what is there already: so nothing falls in between.
     ledger().readers.add(reader)
     ledger().audience.enter(reader, visitor.principal, mailbox.finish)
     if own is not None:
         ledger().changes.add(own)
     ledger().ring()
-    return replies.stream(Shown(shown, lambda: _leave(reader, own)))
+    return replies.stream(shown)
 
 
 def _lists(server: MCPServer) -> frozenset[Kind]:
     return frozenset(kind for kind in LISTS if FEATURES[kind](server))
 
 
-def _events(reader: Reader, mailbox: Mailbox, session: SessionInfo) -> AsyncGenerator[bytes]:
+def _shown(
+    reader: Reader, mailbox: Mailbox, session: SessionInfo, closed: Callable[[], None]
+) -> Shown:
     primed = session.revision.resumable_posts
     opening = sse.KEEP_ALIVE
     if primed:
         opening = sse.priming(str(EventId(reader.stream, reader.cursor, reader.epoch)), RETRY_MS)
-    return events(
+    return Shown(
         mailbox,
+        closed,
+        lasts=True,
         opening=opening,
         label=lambda message: str(EventId(reader.stream, message.seq)),
         ending=sse.pause(RETRY_MS),
@@ -113,7 +201,8 @@ def _events(reader: Reader, mailbox: Mailbox, session: SessionInfo) -> AsyncGene
     )
 
 
-def _leave(reader: Reader, own: OwnStream | None) -> None:
+def _leave(reader: Reader, own: OwnStream | None, connection: Connection) -> None:
+    connection.leave()
     ledger().readers.remove(reader)
     ledger().audience.leave(reader)
     if own is not None:
@@ -137,7 +226,7 @@ def _take_over(stream: Stream) -> Stream:
 
 def _find(session: SessionInfo, place: EventId) -> Stream | None:
     with available():
-        return streams.find(session, place.stream)
+        return insist(lambda: streams.find(session, place.stream))
 
 
 def _trimmed(stream: Stream) -> list[bytes]:
@@ -147,5 +236,13 @@ def _trimmed(stream: Stream) -> list[bytes]:
             stream=stream, direction=PendingRequest.Direction.FROM_CLIENT
         )
         ids = list(requests.values_list("request_id", flat=True))
+    if not ids:
+        # They have just been removed, and the stream goes next. An empty one would be come back to.
+        raise _unknown()
     error = internal_error("The answer is no longer kept; it was not fetched in time")
     return [encode(error_response(json.loads(each), error)) for each in ids]
+
+
+def _unknown() -> Refused:
+    # Neither 404, which would read as the loss of the session, nor 405.
+    return refuse(400, f"{LAST_EVENT_ID} names no event of this session; GET without it")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from functools import lru_cache
 from importlib import import_module
 from io import BytesIO
 from typing import Any
@@ -12,12 +13,11 @@ from django.contrib import auth
 from django.core.exceptions import DisallowedHost
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest
-from django.http.request import split_domain_port, validate_host
 from django.utils.datastructures import CaseInsensitiveMapping
 from django.utils.functional import SimpleLazyObject, cached_property
 
 from ..protocol.errors import ErrorCode
-from .http import BodyTooLarge, allowed_hosts
+from .http import BodyTooLarge, allowed_hosts, is_host_among
 from .replies import refuse
 
 Scope = MutableMapping[str, Any]
@@ -25,24 +25,44 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 
 class ScopeHeaders:
-    """The headers of an ASGI scope; repeated ones are joined, as WSGI and Django join them."""
+    """The headers of an ASGI scope; repeated ones are joined, as WSGI and Django join them.
 
-    def __init__(self, raw: list[tuple[bytes, bytes]]) -> None:
-        self._values: dict[str, str] = {}
-        for name, value in raw:
-            key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-            known = self._values.get(key)
-            # A routing header that came twice must match nothing: who reads which of the two?
-            joint = "\n" if key.startswith("mcp-") else ","
-            self._values[key] = text if known is None else f"{known}{joint}{text}"
+    Names are lower case (ASGI, "HTTP & WebSocket", "Connection Scope").
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, raw: Iterable[tuple[bytes, bytes]]) -> None:
+        raw = list(raw)
+        self._values = dict(raw)
+        if len(self._values) != len(raw):
+            self._values = _joined(raw)
 
     def get(self, name: str, /) -> str | None:
         """Return the value of the header ``name``."""
-        return self._values.get(name.lower())
+        value = self._values.get(_scope_name(name))
+        return None if value is None else value.decode("latin-1")
 
     def as_mapping(self) -> CaseInsensitiveMapping[str]:
         """Return them as ``HttpRequest.headers`` are."""
-        return CaseInsensitiveMapping(self._values)
+        return CaseInsensitiveMapping(
+            {name.decode("latin-1"): text.decode("latin-1") for name, text in self._values.items()}
+        )
+
+
+def _joined(raw: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    values: dict[bytes, bytes] = {}
+    for name, text in raw:
+        # A routing header that came twice must match nothing: who reads which of the two?
+        joint = b"\n" if name.startswith(b"mcp-") else b","
+        values[name] = values[name] + joint + text if name in values else text
+    return values
+
+
+# Those that the package asks for, and the parameters of tools that are mirrored.
+@lru_cache(maxsize=1024)
+def _scope_name(name: str) -> bytes:
+    return name.lower().encode("latin-1", "replace")
 
 
 class MountedRequest:
@@ -67,11 +87,17 @@ class MountedRequest:
                 return value.split(",", 1)[0].strip() == expected
         return bool(self._scope.get("scheme") == "https")
 
+    @property
+    def address(self) -> str:
+        """See :class:`django_mcp.transport.http.Request`."""
+        client = self._scope.get("client")
+        return str(client[0]) if client else ""
+
     def host(self) -> str:
         """Return what ``HttpRequest.get_host`` would, without building one."""
         host = self.headers.get("X-Forwarded-Host") if settings.USE_X_FORWARDED_HOST else None
         host = host or self.headers.get("Host") or ""
-        if not validate_host(split_domain_port(host)[0], allowed_hosts()):
+        if not is_host_among(host, allowed_hosts()):
             raise DisallowedHost(f"Invalid HTTP_HOST header: {host!r}.")
         return host
 
@@ -99,13 +125,12 @@ class MountedRequest:
     def django(self) -> HttpRequest:
         """Return the request as Django's: always the same, and cheap until it is looked at."""
         if self._django is None:
-            self._django = LightRequest(self._scope, self)
+            self._django = LightRequest(self._scope, self.headers)
         return self._django
 
     def _keep(self, body: bytes) -> bytes:
         # AUTH has looked at the Django request before there was a body.
-        django = self.django()
-        django._body = body
+        self.django()._body = body
         return body
 
 
@@ -116,9 +141,9 @@ class LightRequest(ASGIRequest):
     ``user`` are what ``SessionMiddleware`` and ``AuthenticationMiddleware`` would have set.
     """
 
-    def __init__(self, scope: Scope, mounted: MountedRequest) -> None:
+    def __init__(self, scope: Scope, headers: ScopeHeaders) -> None:
         self.scope = scope
-        self._mounted = mounted
+        self._given = headers
         self._whole = False
 
     def __getattr__(self, name: str) -> Any:
@@ -130,7 +155,7 @@ class LightRequest(ASGIRequest):
     @cached_property
     def headers(self) -> Any:
         """What ``HttpRequest.headers`` is, without the environment that it is made from."""
-        return self._mounted.headers.as_mapping()
+        return self._given.as_mapping()
 
     def _become_whole(self) -> None:
         given = dict(self.__dict__)

@@ -9,23 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence, Sized
 from concurrent.futures import Future
 from typing import Any, Final
 
 from asgiref.sync import sync_to_async
 
 from ..protocol.errors import ErrorCode, MCPError
-from ..protocol.messages import Notification, encode, notification
+from ..protocol.messages import Notification, notification
 from ..server.calling import CallStopped
 from ..server.changes import Topic
+from ..server.errors import QuestionFailed
+from ..server.exchange import Exchange
 from ..server.ports import AnswerTimedOut, SessionInfo
 from ..store import pending
 from ..store.ledger import ledger
-from ..store.posts import Call, Kind, Message, Post, Question
+from ..store.posts import Call, Kind, Message, Post, Question, bounded, has_room
 from ..store.sessions import is_ready
 from . import lanes
 from .runners import drop_lane
@@ -33,8 +34,6 @@ from .streams import Mailbox
 
 logger = logging.getLogger("django_mcp.request")
 
-MAX_HELD: Final = 1000
-"""Notifications that wait in memory for a client; what comes then is dropped."""
 READY_PAUSE: Final = 0.2
 """Seconds between two looks whether the client has said that it is ready."""
 
@@ -49,14 +48,30 @@ class CallPeer(ABC):
 
     def __init__(self, *, listens: bool) -> None:
         self.listens = listens
-        self._stop = threading.Event()
-        self.pulse: Callable[[], None] = lambda: None
-        """Called from time to time while the call runs, for what it holds back."""
+        self._stopped = False
+        self._is_full = False
+        self._exchange: Exchange | None = None
+
+    def serve(self, exchange: Exchange | None) -> None:
+        """Take note of the exchange that the call belongs to; of none, once it has ended."""
+        self._exchange = exchange
+
+    def pulse(self) -> None:
+        """Let out what the call holds back. Called from time to time while it runs."""
+        exchange = self._exchange
+        if exchange is not None:
+            exchange.progress.pulse()
+
+    @property
+    def is_admitted(self) -> bool:
+        """Whether the caller has been found to be allowed the call."""
+        exchange = self._exchange
+        return exchange is not None and exchange.is_admitted
 
     @property
     def stopped(self) -> bool:
         """See :class:`django_mcp.server.ports.Peer`."""
-        return self._stop.is_set()
+        return self._stopped
 
     def stop(self, note: Callable[[], object] = lambda: None) -> None:
         """Tell the call to end. From any thread.
@@ -64,7 +79,7 @@ class CallPeer(ABC):
         ``note`` is called before the call can notice, which may end it at once.
         """
         note()
-        self._stop.set()
+        self._stopped = True
 
     @abstractmethod
     def tell(self, method: str, params: dict[str, Any]) -> None:
@@ -86,6 +101,18 @@ class CallPeer(ABC):
         """Refuse: ``stays`` says so."""
         raise NotImplementedError
 
+    async def stay(self) -> None:
+        """Wait until what :meth:`listen` has begun is to end; ``stays`` says whether it can."""
+        return
+
+    def _has_room(self, waiting: Sequence[Sized], size: int) -> bool:
+        if has_room(len(waiting), sum(map(len, waiting)) + size):
+            return True
+        if not self._is_full:
+            self._is_full = True
+            logger.warning("A client does not read: notifications are dropped")
+        return False
+
     def check(self) -> None:
         """Raise :class:`CallStopped` if the call is to end."""
         if self.stopped:
@@ -102,8 +129,11 @@ class Collected(CallPeer):
     def tell(self, method: str, params: dict[str, Any]) -> None:
         """See :class:`django_mcp.server.ports.Peer`."""
         self.check()
-        if self.listens and _has_room(len(self.said)):
-            self.said.append(encode(notification(Notification(method, params))))
+        if not self.listens:
+            return
+        body = bounded(notification(Notification(method, params)))
+        if body is not None and self._has_room(self.said, len(body)):
+            self.said.append(body)
 
 
 class Direct(CallPeer):
@@ -117,11 +147,12 @@ class Direct(CallPeer):
     def tell(self, method: str, params: dict[str, Any]) -> None:
         """See :class:`django_mcp.server.ports.Peer`."""
         self.check()
-        if not self.listens or not _has_room(len(self._mailbox)):
+        if not self.listens:
             return
-        body = encode(notification(Notification(method, params))).decode()
-        self._mailbox.put([Message(0, Kind.NOTIFICATION, body)])
-        self._spoke()
+        body = bounded(notification(Notification(method, params)))
+        if body is not None and self._has_room(self._mailbox.waiting(), len(body)):
+            self._mailbox.put([Message(0, Kind.NOTIFICATION, body.decode())])
+            self._spoke()
 
 
 class Durable(CallPeer):
@@ -206,7 +237,11 @@ class Durable(CallPeer):
         waiting: Future[dict[str, Any]] = Future()
         self._waiting[question] = waiting
         ledger().requests.ask(question.id, lambda answer: _take(waiting, answer))
-        self._post.ask(question)
+        try:
+            self._post.ask(question)
+        except ValueError as error:
+            self._forget(question)
+            raise QuestionFailed(str(error)) from error
         if self.stopped:
             _settle(waiting, CallStopped())
         return waiting
@@ -224,12 +259,6 @@ class Durable(CallPeer):
     def _forget(self, question: Question) -> None:
         self._waiting.pop(question, None)
         ledger().requests.forget(question.id)
-
-
-def _has_room(held: int) -> bool:
-    if held == MAX_HELD:
-        logger.warning("A client does not read: notifications are dropped from here on")
-    return held < MAX_HELD
 
 
 def _take(waiting: Future[dict[str, Any]], answer: dict[str, Any] | None) -> None:

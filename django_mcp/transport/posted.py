@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from ..conf import get_settings
 from ..protocol.errors import ErrorCode, MCPError
 from ..protocol.messages import Request as Message
 from ..protocol.versions import Revision
@@ -18,17 +20,23 @@ from ..store.posts import Call, Post, State
 from . import replies
 from .http import Reply, Request
 from .peers import CallPeer
+from .replies import Answer
 
 Outcome = Result | MCPError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Item:
-    """One request of a POST; or, with ``refused``, what only looks like one."""
+    """One request of a POST; or, with ``refused``, what only looks like one.
+
+    Its call is made once, and then what was needed to make it is let go.
+    """
 
     message: Message
     exchange: Callable[[Peer], Exchange] | None = None
     refused: MCPError | None = None
+    guard: Callable[[Any], bool] | None = None
+    """Says whether a user may make the call, where that depends on the user."""
 
     @property
     def speaks(self) -> bool:
@@ -36,16 +44,36 @@ class Item:
         method = METHODS.get(self.message.method)
         return method is not None and method.speaks
 
+    @property
+    def stays(self) -> bool:
+        """Whether the answer is always a stream."""
+        method = METHODS.get(self.message.method)
+        return method is not None and method.streams
+
+    def guard_of(self, peer: CallPeer) -> Callable[[Any], bool] | None:
+        """Return what says whether a user may go on with the call.
+
+        Nobody loses what he never had: until the call is admitted it is not asked, so that a tool
+        that is hidden from the caller is answered as one that does not exist.
+        """
+        guard = self.guard
+        return None if guard is None else lambda user: not peer.is_admitted or guard(user)
+
     async def outcome(self, peer: CallPeer, runner: Runner) -> Outcome:
         """Make the call."""
-        if self.exchange is None:
+        begin, self.exchange = self.exchange, None
+        if begin is None:
             assert self.refused is not None
             return self.refused
-        exchange = self.exchange(peer)
-        peer.pulse = exchange.progress.pulse
-        outcome = await dispatch(exchange, runner)
-        exchange.progress.finish()
-        return outcome
+        exchange = begin(peer)
+        peer.serve(exchange)
+        try:
+            outcome = await dispatch(exchange, runner)
+            exchange.progress.finish()
+            return outcome
+        finally:
+            # The two know each other: left so, each call would wait for the garbage collector.
+            peer.serve(None)
 
     def call(self) -> Call:
         """Return the request as one in flight."""
@@ -54,7 +82,7 @@ class Item:
         return Call(self.message.id, self.message.method, str(name))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Posted:
     """The requests of one POST with all that is known before their calls."""
 
@@ -73,6 +101,11 @@ class Posted:
         """Whether any of its calls may say something before it ends."""
         return any(item.speaks for item in self.items)
 
+    @property
+    def stays(self) -> bool:
+        """Whether its connection is there for what happens later."""
+        return any(item.stays for item in self.items)
+
     def post(self, *, durable: bool) -> Post:
         """Return it as one in flight."""
         return Post(
@@ -83,15 +116,16 @@ class Posted:
             submit=ledger().submit,
         )
 
-    def reply(self, outcomes: list[Outcome], said: Sequence[bytes] = ()) -> Reply:
+    def answer(self, item: Item, outcome: Outcome) -> Answer:
+        """Return how a call ended as it is sent. The answers of a batch share what one may have."""
+        limit = get_settings().max_result_bytes // len(self.items)
+        return replies.encode(item.message.id, outcome, limit)
+
+    def reply(self, answers: Sequence[Answer], said: Sequence[bytes] = ()) -> Reply:
         """Return the reply that holds everything: what was said, and how the calls ended."""
         if not self.is_batch:
-            return replies.answer(self.items[0].message.id, outcomes[0], self.revision.era, said)
-        answers = [
-            replies.encode(item.message.id, outcome)
-            for item, outcome in zip(self.items, outcomes, strict=True)
-        ]
-        return replies.batch(answers, said)
+            return replies.answer(answers[0], self.revision.era, said)
+        return replies.batch([answer.body for answer in answers], said)
 
 
 def state_of(outcome: Outcome) -> str:

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Sequence
-from dataclasses import replace
-from typing import Final
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, Final
+
+from mcp_types import SERVER_INFO_META_KEY
 
 from ..protocol import headers, messages, sse
-from ..protocol.errors import ErrorCode, MCPError, SessionNotFound, Unavailable, internal_error
+from ..protocol.errors import (
+    ErrorCode,
+    MCPError,
+    SessionNotFound,
+    TooManyRequests,
+    TryLater,
+    internal_error,
+)
 from ..protocol.messages import RequestId
 from ..protocol.versions import Era
 from ..server.calling import Result
+from ..server.results import failure
 from .http import Reply
+from .streams import Shown
 
 logger = logging.getLogger("django_mcp.request")
 
@@ -63,42 +75,90 @@ def refuse(
 
 def gate_status(error: MCPError) -> int:
     """Return the status of an error found before dispatch, in either era."""
-    if isinstance(error, SessionNotFound):
-        return 404
-    return 503 if isinstance(error, Unavailable) else 400
+    return _status_of_its_own(error) or 400
 
 
 def dispatch_status(error: MCPError, era: Era) -> int:
     """Return the status of an error that a handler or user code ended with."""
-    if isinstance(error, Unavailable):
-        return 503
-    if isinstance(error, SessionNotFound):
-        return 404
-    return _MODERN_DISPATCH.get(error.code, 200) if era is Era.MODERN else 200
+    ordinary = _MODERN_DISPATCH.get(error.code, 200) if era is Era.MODERN else 200
+    return _status_of_its_own(error) or ordinary
 
 
-def answer(
-    request_id: RequestId, outcome: Result | MCPError, era: Era, said: Sequence[bytes] = ()
-) -> Reply:
+def _status_of_its_own(error: MCPError) -> int | None:
+    if isinstance(error, TryLater):
+        return 429 if isinstance(error, TooManyRequests) else 503
+    return 404 if isinstance(error, SessionNotFound) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How a request ended, and the message that says so."""
+
+    outcome: Result | MCPError
+    body: bytes
+
+
+def answer(answer: Answer, era: Era, said: Sequence[bytes] = ()) -> Reply:
     """Return the reply to a request that was dispatched; ``said`` comes before its end."""
+    outcome = answer.outcome
     if said:
-        return events_of([*said, encode(request_id, outcome)])
+        return events_of([*said, answer.body])
     if isinstance(outcome, MCPError):
-        return error(request_id, outcome, dispatch_status(outcome, era))
+        return _error(answer.body, outcome, dispatch_status(outcome, era))
     extra = {} if outcome.session_id is None else {headers.SESSION_ID: outcome.session_id}
-    return _json(200, encode(request_id, outcome), **extra)
+    return _json(200, answer.body, **extra)
 
 
-def encode(request_id: RequestId | None, outcome: Result | MCPError) -> bytes:
-    """Return one answer as bytes; a result that JSON has no form for becomes an error."""
+def encode(request_id: RequestId | None, outcome: Result | MCPError, limit: int) -> Answer:
+    """Return an answer as it is sent, within ``limit`` bytes.
+
+    A result that JSON has no form for becomes an error; one that is too large, something that
+    says so.
+    """
+    try:
+        body = _encoded(request_id, outcome)
+    except ValueError:
+        logger.exception("A result could not be encoded")
+        outcome = internal_error()
+        body = _encoded(request_id, outcome)
+    if len(body) > limit:
+        logger.warning("An answer has %d bytes, and is not sent; see MAX_RESULT_BYTES", len(body))
+        outcome = _too_large(outcome, len(body), limit)
+        body = _encoded(request_id, outcome)
+    return Answer(outcome, body)
+
+
+def _encoded(request_id: RequestId | None, outcome: Result | MCPError) -> bytes:
     if isinstance(outcome, MCPError):
         return messages.encode(messages.error_response(request_id, outcome))
     assert request_id is not None
-    try:
-        return messages.encode(messages.result_response(request_id, outcome.body))
-    except ValueError:
-        logger.exception("A result could not be encoded")
-        return messages.encode(messages.error_response(request_id, internal_error()))
+    if outcome.key is not None:
+        return messages.encode_result(request_id, _encoded_once(_Keyed(outcome.key, outcome.body)))
+    return messages.encode(messages.result_response(request_id, outcome.body))
+
+
+@dataclass(frozen=True, slots=True)
+class _Keyed:
+    """A body that its key stands for."""
+
+    key: Hashable
+    body: dict[str, Any] = field(compare=False)
+
+
+@lru_cache(maxsize=64)
+def _encoded_once(keyed: _Keyed) -> bytes:
+    return messages.encode(keyed.body)
+
+
+def _too_large(outcome: Result | MCPError, size: int, limit: int) -> Result | MCPError:
+    text = f"The result has {size} bytes, and at most {limit} are sent."
+    if isinstance(outcome, MCPError) or not outcome.tells_errors or outcome.type != "complete":
+        return internal_error(text)
+    advice = "Ask for a smaller part of it, page by page, or for a link to a resource that has it."
+    kept = {name: outcome.body[name] for name in ("resultType",) if name in outcome.body}
+    info = outcome.body.get("_meta", {}).get(SERVER_INFO_META_KEY)
+    kept |= {} if info is None else {"_meta": {SERVER_INFO_META_KEY: info}}
+    return replace(outcome, body={**failure(f"{text} {advice}"), **kept})
 
 
 def batch(answers: Sequence[bytes], said: Sequence[bytes] = ()) -> Reply:
@@ -112,9 +172,7 @@ def error(
     request_id: RequestId | None, error: MCPError, status: int, **response_headers: str
 ) -> Reply:
     """Return an error reply. ``request_id`` is ``None`` where the body could not be read."""
-    if isinstance(error, Unavailable):
-        response_headers.setdefault("Retry-After", str(error.retry_after))
-    return _json(status, encode(request_id, error), **response_headers)
+    return _error(_encoded(request_id, error), error, status, **response_headers)
 
 
 def accepted() -> Reply:
@@ -127,7 +185,7 @@ def ended() -> Reply:
     return Reply(204, headers=COMMON)
 
 
-def stream(events: AsyncGenerator[bytes]) -> Reply:
+def stream(events: Shown) -> Reply:
     """Return a reply whose events are sent as they come."""
     return Reply(200, headers=STREAMED, events=events)
 
@@ -142,6 +200,12 @@ def as_events(reply: Reply) -> Reply:
 def events_of(messages: Sequence[bytes]) -> Reply:
     """Return a stream that is complete already."""
     return Reply(200, b"".join(sse.event(each) for each in messages), STREAMED)
+
+
+def _error(body: bytes, error: MCPError, status: int, **response_headers: str) -> Reply:
+    if isinstance(error, TryLater):
+        response_headers.setdefault("Retry-After", str(error.retry_after))
+    return _json(status, body, **response_headers)
 
 
 def _json(status: int, body: bytes, **response_headers: str) -> Reply:

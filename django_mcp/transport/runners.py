@@ -14,7 +14,7 @@ from asgiref.sync import ThreadSensitiveContext, async_to_sync
 from ..server.calling import Call, CallStopped, CallTimedOut, Outcome
 from ..server.functions import is_async
 from ..store.announcing import deferred
-from .lanes import Lanes, Lease, call_lanes, gate_lanes, run_on
+from .lanes import Lanes, Lease, call_lanes, gate_lanes
 
 T = TypeVar("T")
 
@@ -59,13 +59,15 @@ class OnLanes:
 
     async def blocking(self, function: Callable[..., T], /, *args: Any) -> T:
         """Run ``function`` on a lane of the gate."""
-        async with gate_lanes().lease() as lane:
-            return await run_on(lane, function, *args)
+        return await gate_lanes().run(function, *args)
 
     async def ask(self, function: Callable[..., Any], /, *args: Any) -> Any:
         """Run a function of either colour; its ORM, too, has a lane."""
+        if getattr(function, "nonblocking", False):
+            return function(*args)
         if not is_async(function):
-            return await self.blocking(function, *args)
+            lanes = gate_lanes()
+            return await lanes.run_on(await lanes.take(), function, *args)
         with _orm_on(gate_lanes()) as context:
             async with context:
                 return await function(*args)
@@ -73,8 +75,9 @@ class OnLanes:
     async def call(self, call: Call) -> Outcome:
         """Make ``call``; the ORM of an asynchronous function has a lane."""
         if not call.is_async:
-            async with call_lanes().lease() as lane:
-                return await _bounded(call, run_on(lane, call.run))
+            lanes = call_lanes()
+            lane = await lanes.take()
+            return await _bounded(call, lanes.run_on(lane, call.run))
         with _orm_on(call_lanes()) as context:
             async with context:
                 return await _bounded(call, call.arun())
@@ -100,6 +103,8 @@ def drop_lane() -> None:
 
 
 async def _bounded(call: Call, running: Awaitable[Outcome]) -> Outcome:
+    if call.timeout is None:
+        return await running
     try:
         async with asyncio.timeout(call.timeout) as limit:
             return await running

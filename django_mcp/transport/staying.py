@@ -15,7 +15,7 @@ from ..store.posts import Call, Kind, Message, Post
 from ..store.subscriptions import begin_listening, end_listening
 from . import lanes
 from .peers import Direct
-from .streams import HELD, Mailbox
+from .streams import HELD, Mailbox, settle
 
 
 class Staying(Direct):
@@ -36,41 +36,55 @@ class Staying(Direct):
         self._post = post
         self._call = call
         self._loop = asyncio.get_running_loop()
-        self._ended = asyncio.Event()
+        self._ended = self._loop.create_future()
+        self._listener: Listener | None = None
 
     def stop(self, note: Callable[[], object] = lambda: None) -> None:
         """Tell the call to end. From any thread."""
         super().stop(note)
         if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._ended.set)
+            self._loop.call_soon_threadsafe(settle, self._ended)
 
     async def listen(self, opening: Notification, wanted: Mapping[Topic, Notification]) -> None:
         """See :class:`django_mcp.server.ports.Peer`."""
         self.concludes = True
-        listener: Listener | None = None
         try:
-            async with lanes.gate_lanes().lease() as lane:
-                seen = await lanes.run_on(lane, self._register, list(wanted))
+            seen = await lanes.gate_lanes().run(self._register, list(wanted))
             # Before anything else on this stream; what changes meanwhile is found by the number.
             self._deliver([_body(opening)])
             self._spoke()
-            listener = self._listener(wanted, seen)
-            ledger().changes.add(listener)
+            self._listener = self._listens_to(wanted, seen)
+            ledger().changes.add(self._listener)
             ledger().wake()
-            await self._ended.wait()
+        except BaseException:
+            self._leave()
+            raise
+
+    async def stay(self) -> None:
+        """Wait until the call is told to end, if it listens: without what has made the call."""
+        if self._listener is None:
+            return
+        try:
+            await self._ended
         finally:
-            if listener is not None:
-                ledger().changes.remove(listener)
-            if self._post.is_open:
-                ledger().run(lambda: end_listening(self._call.id))
+            self._leave()
+
+    def _leave(self) -> None:
+        if self._listener is not None:
+            ledger().changes.remove(self._listener)
+        if self._post.is_open:
+            ledger().run(lambda: end_listening(self._call.id))
 
     def _register(self, topics: Sequence[Topic]) -> int:
         owned = {"owner": ledger().process_id, "channel": ledger().channel()}
         resources = [topic for topic in topics if topic.uri]
         with self._post.registering():
-            return begin_listening(self._call, self._post, resources, **owned)
+            seen = begin_listening(self._call, self._post, resources, **owned)
+        if self._post.has_ended:
+            end_listening(self._call.id)  # its client has gone meanwhile
+        return seen
 
-    def _listener(self, wanted: Mapping[Topic, Notification], seen: int) -> Listener:
+    def _listens_to(self, wanted: Mapping[Topic, Notification], seen: int) -> Listener:
         bodies: dict[Key, list[str]] = defaultdict(list)
         for topic, news in wanted.items():
             bodies[key_of(topic)].append(_body(news))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any, Final, TypeVar
 
 from asgiref.sync import sync_to_async
@@ -28,17 +28,14 @@ class DjangoBridge:
 
     not_found: tuple[type[Exception], ...] = (ObjectDoesNotExist, Http404)
 
-    @contextmanager
-    def scope(self, *, atomic: bool) -> Iterator[None]:
+    def scope(self, *, atomic: bool) -> AbstractContextManager[None]:
         """Run a synchronous function as the site's settings ask.
 
         The view itself is outside ``ATOMIC_REQUESTS``, so that protocol rows never wait for user
         code; the function gets what the setting promises.
         """
-        with ExitStack() as stack:
-            for alias in _transactional_aliases() if atomic else ():
-                stack.enter_context(_savepoint(alias))
-            yield
+        aliases = _transactional_aliases() if atomic else ()
+        return _savepoints(aliases) if aliases else _PLAIN
 
     def available(self) -> AbstractContextManager[None]:
         """Answer 503 where the database cannot be reached."""
@@ -95,8 +92,18 @@ class DjangoBridge:
         return state
 
 
+_PLAIN: Final = nullcontext()
+
 _SALT: Final = "django_mcp.requestState.1"
 """To be counted up with the form of the state, so that no other form is taken for it."""
+
+
+@contextmanager
+def _savepoints(aliases: Sequence[str]) -> Iterator[None]:
+    with ExitStack() as stack:
+        for alias in aliases:
+            stack.enter_context(_savepoint(alias))
+        yield
 
 
 def _savepoint(alias: str) -> AbstractContextManager[None]:
@@ -122,5 +129,5 @@ def _open_transactions() -> list[str]:
 
 
 def _transactional_aliases() -> list[str]:
-    asked = [a for a in connections if connections.settings[a].get("ATOMIC_REQUESTS")]
+    asked = [name for name, each in connections.settings.items() if each.get("ATOMIC_REQUESTS")]
     return list(dict.fromkeys((*asked, *_open_transactions())))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import async_to_sync
@@ -12,7 +13,7 @@ from django.core.handlers.asgi import ASGIRequest
 from django.core.handlers.wsgi import WSGIRequest
 from django.db import connections, transaction
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
-from django.http.request import UnreadablePostError
+from django.http.request import HttpHeaders, UnreadablePostError
 from django.http.response import HttpResponseBase
 from django.utils.decorators import classonlymethod
 from django.views import View
@@ -85,8 +86,28 @@ def _has_loop(request: HttpRequest) -> bool:
 
     Not where the caller has opened a transaction, as tests do: its data would not be seen there.
     """
-    opened = (each.in_atomic_block for each in connections.all(initialized_only=True))
-    return isinstance(request, ASGIRequest) and not any(opened)
+    return isinstance(request, ASGIRequest) and not any(
+        each.in_atomic_block for each in connections.all(initialized_only=True)
+    )
+
+
+class _Environment:
+    """The headers of a Django request, without the mapping that ``request.headers`` would build."""
+
+    __slots__ = ("_meta",)
+
+    def __init__(self, meta: Mapping[str, Any]) -> None:
+        self._meta = meta
+
+    def get(self, name: str, /) -> str | None:
+        """Return the value of the header ``name``."""
+        return self._meta.get(_variable(name))
+
+
+@lru_cache(maxsize=1024)
+def _variable(name: str) -> str:
+    name = name.upper().replace("-", "_")
+    return name if name in HttpHeaders.UNPREFIXED_HEADERS else HttpHeaders.HTTP_PREFIX + name
 
 
 class _ViewRequest:
@@ -96,12 +117,17 @@ class _ViewRequest:
         self._request = request
         self.method = request.method or ""
         self.path = request.path
-        self.headers = request.headers
+        self.headers = _Environment(request.META)
 
     @property
     def secure(self) -> bool:
         """See :class:`django_mcp.transport.http.Request`."""
         return self._request.is_secure()
+
+    @property
+    def address(self) -> str:
+        """See :class:`django_mcp.transport.http.Request`."""
+        return str(self._request.META.get("REMOTE_ADDR") or "")
 
     def host(self) -> str:
         """Return what Django makes of Host, and of X-Forwarded-Host where it is trusted."""
@@ -123,8 +149,8 @@ class _ViewRequest:
 
     def _is_endless(self) -> bool:
         # Django takes a WSGI body without a length for an empty one.
-        headers = self._request.headers
-        chunked = "Transfer-Encoding" in headers and not headers.get("Content-Length")
+        headers = self.headers
+        chunked = bool(headers.get("Transfer-Encoding")) and not headers.get("Content-Length")
         return chunked and isinstance(self._request, WSGIRequest)
 
     async def disconnected(self) -> None:

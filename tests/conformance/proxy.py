@@ -14,6 +14,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 HOST = "127.0.0.1"
 FRAMING = (b"content-length", b"transfer-encoding")
@@ -23,11 +24,9 @@ STARTUP_SECONDS = 10
 
 
 @dataclass
-class DowngradingProxy:
-    """Forwards HTTP/1.1 to `upstream` on this host, with older proposals in `initialize`."""
+class Front:
+    """Takes the connections of clients, on a port of the system's choosing."""
 
-    upstream: int
-    revision: str
     port: int = field(default=0, init=False)
     _listening: threading.Event = field(default_factory=threading.Event, init=False)
     _close: asyncio.Event = field(default_factory=asyncio.Event, init=False)
@@ -44,11 +43,40 @@ class DowngradingProxy:
     def wait_until_listening(self) -> None:
         """Block until the port is known; called from another thread than :meth:`run`."""
         if not self._listening.wait(STARTUP_SECONDS):
-            raise TimeoutError("The proxy does not listen.")
+            raise TimeoutError("Nobody listens.")
 
     def stop(self) -> None:
         """End :meth:`run`; called from another thread."""
         self._loop.call_soon_threadsafe(self._close.set)
+
+    async def _connected(
+        self, client: asyncio.StreamReader, client_writer: asyncio.StreamWriter
+    ) -> None:
+        raise NotImplementedError
+
+
+F = TypeVar("F", bound=Front)
+
+
+@contextmanager
+def served(front: F) -> Iterator[F]:
+    """Let it serve from a thread of its own."""
+    thread = threading.Thread(target=lambda: asyncio.run(front.run()), daemon=True)
+    thread.start()
+    front.wait_until_listening()
+    try:
+        yield front
+    finally:
+        front.stop()
+        thread.join(STARTUP_SECONDS)
+
+
+@dataclass
+class DowngradingProxy(Front):
+    """Forwards HTTP/1.1 to `upstream` on this host, with older proposals in `initialize`."""
+
+    upstream: int
+    revision: str
 
     async def _connected(
         self, client: asyncio.StreamReader, client_writer: asyncio.StreamWriter
@@ -80,15 +108,8 @@ class DowngradingProxy:
 @contextmanager
 def downgrading_proxy(upstream: int, *, revision: str) -> Iterator[DowngradingProxy]:
     """A proxy in front of the port `upstream`, serving from a thread of its own."""
-    proxy = DowngradingProxy(upstream, revision)
-    thread = threading.Thread(target=lambda: asyncio.run(proxy.run()), daemon=True)
-    thread.start()
-    proxy.wait_until_listening()
-    try:
+    with served(DowngradingProxy(upstream, revision)) as proxy:
         yield proxy
-    finally:
-        proxy.stop()
-        thread.join(STARTUP_SECONDS)
 
 
 def headers_of(head: bytes) -> dict[bytes, bytes]:

@@ -27,7 +27,6 @@ from tests.conformance.servers import (  # noqa: E402
 )
 
 LIMITS = HERE / "limits.json"
-RESULTS = HERE / "out"
 NEWEST_LEGACY = "2025-11-25"
 
 
@@ -79,7 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         limits = scoring.read_limits(LIMITS, door=options.door, legs=LEGS)
         suite.install()
-        reports = _run_legs(legs, options.door, limits)
+        with running_server(options.door) as server:
+            reports = [_run_leg(leg, server, limits, options.output.resolve()) for leg in legs]
     except (NodeError, ServerError, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
@@ -92,18 +92,16 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--door", choices=DOORS, default="mount")
     parser.add_argument("--leg", choices=LEGS, action="append", help="by default all")
+    parser.add_argument("--output", type=Path, default=HERE / "out", help="where results are kept")
     return parser
 
 
-def _run_legs(legs: Sequence[Leg], door: str, limits: scoring.Limits) -> list[scoring.Report]:
-    with running_server(door) as server:
-        return [_run_leg(leg, server, limits) for leg in legs]
-
-
-def _run_leg(leg: Leg, server: RunningServer, limits: scoring.Limits) -> scoring.Report:
+def _run_leg(
+    leg: Leg, server: RunningServer, limits: scoring.Limits, output: Path
+) -> scoring.Report:
     with _target(leg, server) as url:
-        found = suite.findings(url, *leg.suite, *leg.selection, output=RESULTS / leg.name)
-    (RESULTS / "server.log").write_bytes(server.log.read_bytes())
+        found = suite.findings(url, *leg.suite, *leg.selection, output=output / leg.name)
+    (output / "server.log").write_bytes(server.log.read_bytes())
     server.check_alive()
     return scoring.compare(
         leg.name,

@@ -15,6 +15,8 @@ HERE = Path(__file__).resolve().parent
 PROGRAM = "node_modules/@modelcontextprotocol/conformance/dist/index.js"
 OLDEST_NODE = 22
 SCENARIO_MILLISECONDS = "15000"
+CLIENT_MILLISECONDS = "60000"
+"""For a client; it has to start as well."""
 RUN_SECONDS = 600
 
 RESULT_DIRECTORY = re.compile(r"server-(?P<scenario>.+)-\d{4}-\d\d-\d\dT[\d-]+Z")
@@ -43,6 +45,26 @@ def _server_scenarios(lines: Sequence[str]) -> Iterator[str]:
                 yield match["scenario"]
         elif line.strip():
             under_heading = line.startswith("Server scenarios")
+
+
+def listed_for_clients(revision: str) -> list[str]:
+    """The names of the client scenarios of a revision, by the suite's own list."""
+    output = nodejs.run([*_program(), "list", "--client", "--spec-version", revision], HERE)
+    lines = map(LISTED_SCENARIO.match, output.splitlines())
+    return [line["scenario"] for line in lines if line]
+
+
+def client_findings(name: str, revision: str, *, command: str, output: Path) -> list[Check]:
+    """Have a scenario run a client; give its checks, and a failure if the client fails."""
+    output.mkdir(parents=True)
+    options = ["--command", command, "--scenario", name, "--spec-version", revision]
+    arguments = [*options, "--timeout", CLIENT_MILLISECONDS, "-o", str(output)]
+    log = nodejs.run([*_program(), "client", *arguments], HERE, seconds=RUN_SECONDS, good=(0, 1))
+    (output / "suite.log").write_text(log)
+    found = [json.loads(path.read_text()) for path in output.glob("*/checks.json")]
+    failed = "Client exited with code" in log or "Client timed out" in log
+    failure = {"id": "client", "name": "client", "status": "FAILURE", "errorMessage": "see the log"}
+    return [*(check for checks in found for check in checks), *([failure] if failed else [])]
 
 
 def findings(url: str, *selection: str, output: Path) -> dict[str, list[Check]]:

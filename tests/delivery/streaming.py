@@ -164,15 +164,19 @@ class Client:
         """The secret ``Mcp-Session-Id``."""
         return self._headers["Mcp-Session-Id"]
 
+    def connection(self, application: Any, method: str, message: Any, **headers: str) -> Connection:
+        """Begin an HTTP request."""
+        given = {**self._headers, **{k.replace("_", "-"): v for k, v in headers.items()}}
+        scope = scope_of(self._path, method=method, headers=given.items())
+        body = b"" if message is None else json.dumps(message).encode()
+        return Connection(application, scope, body)
+
     @asynccontextmanager
     async def request(
         self, method: str, message: Any = None, **headers: str
     ) -> AsyncIterator[Connection]:
         """Make an HTTP request at the next application."""
-        given = {**self._headers, **{k.replace("_", "-"): v for k, v in headers.items()}}
-        scope = scope_of(self._path, method=method, headers=given.items())
-        body = b"" if message is None else json.dumps(message).encode()
-        connection = Connection(next(self._applications), scope, body)
+        connection = self.connection(next(self._applications), method, message, **headers)
         try:
             await connection.start()
             yield connection

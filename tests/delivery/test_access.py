@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group, Permission
 from django.db import OperationalError
 
-from django_mcp import endpoint
+from django_mcp import Context, endpoint
 from django_mcp.auth import Principal
 from django_mcp.contrib.tokens.models import Token
 from django_mcp.models import PendingRequest, Session
@@ -79,6 +81,78 @@ def test_the_calls_of_a_deactivated_user_end(application, on_loop, tool):
     assert "running" not in states
 
 
+@site.server.tool(permission="auth.view_group")
+def guarded(ctx: Context) -> str:
+    """Say something, wait, and say something else, if the user may."""
+    return site.speak_and_wait(ctx)
+
+
+@pytest.mark.parametrize("granted", ["user", "group"])
+def test_the_call_of_a_tool_that_its_user_may_use_no_longer_ends(
+    application, on_loop, users, granted
+):
+    """The session and its other calls go on, and so do those of others."""
+    may = Permission.objects.get(codename="view_group")
+    group = Group.objects.create(name="viewers")
+    group.permissions.add(may)
+    for user in users:
+        (user.user_permissions.add(may) if granted == "user" else user.groups.add(group))
+
+    def revoke():
+        users[0].user_permissions.clear()
+        users[0].groups.clear()
+
+    async def main():
+        anna = await Client(application, X_User="anna").open()
+        otto = await Client(application, X_User="otto").open()
+        calls = [
+            asyncio.create_task(last_of(each))
+            for each in (
+                anna.call("guarded", id="revoked"),
+                anna.call("speak_and_wait", id="open to all"),
+                otto.call("guarded", id="another user's"),
+            )
+        ]
+        for _ in calls:
+            await site.gates.reached()
+        await in_thread(revoke)
+        error = await calls[0]
+        for _ in calls:
+            site.gates.open()
+        return error, await calls[1], await calls[2]
+
+    error, *others = on_loop(main())
+    assert (error["id"], error["error"]["message"]) == ("revoked", REVOKED)
+    assert ["result" in each for each in others] == [True, True]
+
+
+def nobody(user):
+    """Refuse everybody, but only after the ledger has looked who may stay."""
+    if not looking.locked():
+        with looking:
+            ledger().audience.look()
+    return False
+
+
+looking = threading.Lock()
+
+
+@site.server.tool(permission=nobody)
+def hidden() -> str:
+    """Do not exist."""
+    raise AssertionError
+
+
+def test_a_tool_that_is_hidden_does_not_exist_whenever_the_ledger_looks(application, on_loop):
+    async def main():
+        anna = await Client(application, X_User="anna").open()
+        return await last_of(anna.call("hidden", id=1)), await last_of(anna.call("missing", id=2))
+
+    refused, unknown = on_loop(main())
+    assert refused["error"]["code"] == unknown["error"]["code"] == -32602
+    assert refused["error"]["message"] == unknown["error"]["message"].replace("missing", "hidden")
+
+
 def test_the_streams_of_a_deactivated_user_end(application, on_loop):
     async def main():
         anna = await Client(application, X_User="anna").open()
@@ -98,15 +172,58 @@ def test_the_call_of_a_deleted_user_ends(application, on_loop, users):
 
     async def main():
         anna = await Client(application, X_User="anna").open()
-        async with anna.call("speak_and_wait") as connection:
+        async with anna.call("speak_and_wait", id="own") as connection:
             await connection.message()
             await in_thread(users[0].delete)
-            await connection.messages()
+            messages = await connection.messages()
             site.gates.open()
             await until(lambda: site.gates.left, [""])
+        return messages
 
-    on_loop(main())
+    (error,) = on_loop(main())
+    assert error["id"] == "own"
+    assert error["error"]["code"] in (-32600, -32001)
     assert not Session.objects.exists()
+
+
+def authenticated_last(request):
+    """Let somebody in who is deleted before anything else is done."""
+    principal = by_header(request)
+    get_user_model().objects.filter(pk=principal.user.pk).delete()
+    return principal
+
+
+LISTEN, LISTENING = modern("subscriptions/listen", "own", notifications={"toolsListChanged": True})
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": "own",
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("message", "headers"), [(INITIALIZE, {}), (LISTEN, LISTENING)], ids=["initialize", "listen"]
+)
+def test_who_is_deleted_after_the_authentication_begins_nothing(
+    application, on_loop, settings, caplog, message, headers
+):
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "AUTH": authenticated_last}
+    given = {name.replace("-", "_"): value for name, value in headers.items()}
+
+    async def main():
+        return await last_of(Client(application).request("POST", message, X_User="anna", **given))
+
+    answer = on_loop(main())
+    assert answer["id"] == "own"
+    assert answer["error"] == {"code": -32600, "message": REVOKED}
+    assert not Session.objects.exists()
+    assert not PendingRequest.objects.exists()
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 def test_the_call_of_a_session_whose_rows_are_gone_ends(application, on_loop, settings):
@@ -114,14 +231,16 @@ def test_the_call_of_a_session_whose_rows_are_gone_ends(application, on_loop, se
 
     async def main():
         client = await Client(application).open()
-        async with client.call("speak_and_wait") as connection:
+        async with client.call("speak_and_wait", id="own") as connection:
             await connection.message()
             await in_thread(Session.objects.all().delete)
-            await connection.messages()
+            messages = await connection.messages()
             site.gates.open()
             await until(lambda: site.gates.left, [""])
+        return messages
 
-    on_loop(main())
+    (error,) = on_loop(main())
+    assert (error["id"], error["error"]["code"]) == ("own", -32001)
     assert not Session.objects.exists()
 
 

@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, Permission
-from django.db import OperationalError, connection, connections, transaction
+from django.db import OperationalError, ProgrammingError, connection, connections, transaction
 from django.db.models.signals import post_delete
 from django.test.utils import CaptureQueriesContext
 
@@ -25,6 +26,7 @@ from django_mcp.store import announcing, changes
 from django_mcp.store.database import insist
 from django_mcp.store.ledger import ledger
 from django_mcp.testing import MCPClient
+from tests.store.aging import forget
 
 from .changing import own_signals, server
 from .waiting import until
@@ -247,9 +249,9 @@ def test_a_uri_is_known_in_every_spelling():
     server.notify_resource_updated("note://caf\x00")
 
 
-def test_a_database_that_fails_does_not_undo_what_has_changed(monkeypatch, caplog):
+def test_a_database_that_refuses_does_not_undo_what_has_changed(monkeypatch, caplog):
     def fail(*args: Any) -> bool:
-        raise OperationalError("planted")
+        raise ProgrammingError("planted")
 
     monkeypatch.setattr(changes, "write", fail)
     with transaction.atomic():
@@ -257,6 +259,43 @@ def test_a_database_that_fails_does_not_undo_what_has_changed(monkeypatch, caplo
         server.notify_tools_changed()
     assert Group.objects.filter(name="kept").exists()
     assert "could not be announced" in caplog.text
+
+
+def test_what_meets_a_broken_connection_is_announced_when_there_is_another(monkeypatch, caplog):
+    original, failures = changes.write, iter([OperationalError("planted")] * 2)
+
+    def write(*args: Any) -> bool:
+        for failure in failures:
+            raise failure
+        return original(*args)
+
+    monkeypatch.setattr(changes, "write", write)
+    with transaction.atomic():
+        Group.objects.create(name="kept")
+        server.notify_tools_changed()
+    assert Group.objects.filter(name="kept").exists()
+    assert "announced later" in caplog.text
+    _until_told()
+    assert kinds() == ["tools"]
+
+
+def test_an_error_that_somebody_keeps_keeps_no_transaction(monkeypatch):
+    """As a log does. What the next one takes back would be announced with what it commits."""
+    kept = []
+
+    def fail(*args: Any) -> bool:
+        kept.append(ProgrammingError("planted"))
+        raise kept[-1]
+
+    with monkeypatch.context() as planted:
+        planted.setattr(changes, "write", fail)
+        with transaction.atomic():
+            server.notify_tools_changed()
+    assert kept
+    with transaction.atomic():
+        rolled_back(server.notify_tools_changed)
+        server.notify_prompts_changed()
+    assert kinds() == ["prompts"]
 
 
 def test_a_deadlock_is_tried_again(monkeypatch):
@@ -495,13 +534,13 @@ def test_what_nobody_can_want_to_hear_is_removed(settings):
     Subscription.objects.filter(uri=forgotten.uri).delete()
     _age(2, subscribed, forgotten)
     _age(400, TOOLS)
-    assert changes.prune() == 1
+    assert forget("changes") == 1
     assert set(uris()) == {"", subscribed.uri, "note://new"}
     _age(11, subscribed)
-    assert changes.prune() == 1
+    assert forget("changes") == 1
     assert set(uris()) == {"", "note://new"}
 
 
 def _age(days: int, *topics: Topic) -> None:
     rows = Change.objects.filter(uri__in=[topic.uri for topic in topics])
-    rows.update(changed=DatabaseNow() - changes.timedelta(days=days))
+    rows.update(changed=DatabaseNow() - timedelta(days=days))

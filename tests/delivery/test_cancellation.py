@@ -274,3 +274,39 @@ async def _last(context):
         return (
             (await connection.messages())[-1] if connection.is_stream else (await connection.json())
         )
+
+
+@pytest.mark.parametrize("tool", ["wait", "await_"])
+def test_who_takes_no_stream_and_goes_cancels_nothing_in_a_session(application, on_loop, tool):
+    """F12: there is nothing to come back to; the function goes on to its end all the same."""
+
+    async def main():
+        client = await Client(application, Accept="application/json").open()
+        starting = client.call(tool, id="gone")
+        entering = asyncio.ensure_future(starting.__aenter__())
+        await site.gates.reached()
+        entering.cancel()
+        await asyncio.wait([entering])
+        site.gates.open()
+        await until(lambda: not ledger().requests, True)
+
+    on_loop(main())
+    assert set(PendingRequest.objects.values_list("state", flat=True)) <= {"answered"}
+
+
+@pytest.mark.parametrize("tool", ["await_"])
+def test_without_a_session_it_cancels_there_too(application, on_loop, tool):
+    """F12, 2026-07-28."""
+
+    async def main():
+        message, headers = modern("tools/call", name=tool, arguments={"gate": "left"})
+        given = {name.replace("-", "_"): value for name, value in headers.items()}
+        client = Client(application, Accept="application/json")
+        starting = client.request("POST", message, **given)
+        entering = asyncio.ensure_future(starting.__aenter__())
+        await site.gates.reached("left")
+        entering.cancel()
+        await asyncio.wait([entering])
+        await until(lambda: site.gates.left, ["left"])
+
+    on_loop(main())

@@ -99,7 +99,7 @@ def test_a_layer_that_does_not_take_a_ring_is_left_alone(monkeypatch, kind):
     layer = kind()
     monkeypatch.setattr(doorbell, "_layer", lambda: layer)
     monkeypatch.setattr(doorbell, "BRIEFLY", 0.1)
-    bell = Doorbell("x", lambda: None, lambda: None)
+    bell = Doorbell("x", *[lambda: None] * 3)
     for _ in range(5):
         bell.ring_once()
         time.sleep(doorbell.GATHERING)
@@ -114,7 +114,7 @@ def test_a_storm_of_changes_is_no_storm_of_rings(monkeypatch):
     layer = Layer()
     monkeypatch.setattr(doorbell, "_layer", lambda: layer)
     monkeypatch.setattr(doorbell, "GATHERING", 3600)
-    bell = Doorbell("x", lambda: None, lambda: None)
+    bell = Doorbell("x", *[lambda: None] * 3)
     for _ in range(100):
         bell.ring_once()
     assert layer.asked == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -33,7 +34,7 @@ from .changing import (
     told,
 )
 from .test_subscriptions import note, notify
-from .waiting import in_thread, until
+from .waiting import BOUND, in_thread, until
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
@@ -151,6 +152,43 @@ def test_what_changed_before_is_no_news_and_what_changes_meanwhile_is(
         return [told(each) for each in found]
 
     assert on_loop(main()) == [ACKNOWLEDGED, TOOLS, "note://1"]
+
+
+@pytest.mark.parametrize("place", ["_register", "begin_listening"])
+def test_who_leaves_while_it_is_registered_leaves_nothing(application, on_loop, monkeypatch, place):
+    """Its thread goes on: whatever it still writes has an end nevertheless."""
+    reached, left = threading.Event(), threading.Event()
+    finished: list[bool] = []
+    module = staying.Staying if place == "_register" else staying
+    original = getattr(module, place)
+
+    def held(*args: Any, **owned: str) -> Any:
+        reached.set()
+        assert left.wait(BOUND)
+        try:
+            return original(*args, **owned)
+        finally:
+            finished.append(True)
+
+    monkeypatch.setattr(module, place, held)
+
+    async def main():
+        try:
+            async with asyncio.timeout(BOUND), AsyncExitStack() as stack:
+                stream = listening(application, {"resourceSubscriptions": ["note://1"]})
+                entering = asyncio.create_task(stack.enter_async_context(stream))
+                await asyncio.to_thread(reached.wait, BOUND)
+                entering.cancel()
+                await asyncio.wait([entering])
+                while ledger().requests:
+                    await asyncio.sleep(0.01)
+        finally:
+            left.set()
+        await until(lambda: finished, [True])
+        await until(PendingRequest.objects.filter(state="running").count, 0)
+        await until(Subscription.objects.count, 0)
+
+    on_loop(main())
 
 
 def test_each_spelling_of_a_uri_is_told(application, on_loop):
@@ -276,89 +314,6 @@ def test_a_client_that_goes_leaves_nothing_behind(application, on_loop):
         assert not ledger().changes
 
     on_loop(main())
-
-
-@pytest.mark.parametrize("client", ["", "app"])
-def test_so_many_streams_for_each_user_and_client_and_no_more(
-    application, on_loop, settings, users, client
-):
-    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "MAX_LISTEN_STREAMS_PER_USER": 2}
-
-    async def main():
-        who = {"X_User": "anna", "X_Client": client}
-        async with AsyncExitStack() as stack:
-            for _ in range(2):
-                stream = await stack.enter_async_context(listening(application, {}, **who))
-                await stream.message()
-            async with listening(application, {}, id="more", **who) as refused:
-                assert (refused.status, refused.is_stream) == (503, False)
-                answer = await refused.json()
-                assert refused.headers["retry-after"]
-            for others in ({"X_User": "otto"}, {"X_User": "anna", "X_Client": "another"}):
-                async with listening(application, {}, **others) as stream:
-                    assert stream.is_stream
-        await ended()
-        async with listening(application, {}, **who) as stream:
-            assert stream.is_stream
-        return answer
-
-    answer = on_loop(main())
-    assert answer["id"] == "more"
-    assert "2 at most for each user and client. Close one" in answer["error"]["message"]
-
-
-def test_anonymous_callers_have_nothing_in_common_but_their_number(application, on_loop, settings):
-    settings.DJANGO_MCP = {
-        **settings.DJANGO_MCP,
-        "MAX_LISTEN_STREAMS_PER_USER": 1,
-        "MAX_LISTEN_STREAMS": 3,
-    }
-
-    async def main():
-        async with AsyncExitStack() as stack:
-            for _ in range(3):
-                stream = await stack.enter_async_context(listening(application, {}))
-                await stream.message()
-            async with listening(application, {}) as refused:
-                return refused.status, await refused.json()
-
-    status, answer = on_loop(main())
-    assert status == 503
-    assert answer["error"]["message"] == "Too many streams are open; try again later"
-
-
-def test_the_cap_holds_whoever_comes_at_once(application, on_loop, settings, users):
-    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "MAX_LISTEN_STREAMS_PER_USER": 3}
-
-    async def one(stack: AsyncExitStack) -> bool:
-        stream = await stack.enter_async_context(listening(application, {}, X_User="anna"))
-        return stream.is_stream
-
-    async def main():
-        async with AsyncExitStack() as stack:
-            found = await asyncio.gather(*(one(stack) for _ in range(8)))
-            running = await in_thread(PendingRequest.objects.filter(state="running").count)
-        return sum(found), running
-
-    taken, running = on_loop(main())
-    assert taken == running <= 3
-
-
-def test_the_stream_of_a_process_that_died_does_not_count(application, on_loop, settings, users):
-    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "MAX_LISTEN_STREAMS_PER_USER": 1}
-    PendingRequest.objects.create(
-        user=users["anna"],
-        server=server.name,
-        method="subscriptions/listen",
-        request_id="1",
-        lease_until="2020-01-01T00:00:00Z",
-    )
-
-    async def main():
-        async with listening(application, {}, X_User="anna") as stream:
-            return stream.is_stream
-
-    assert on_loop(main())
 
 
 def test_too_many_resources_are_refused(application, on_loop, settings):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 import pytest
 from django.core.asgi import get_asgi_application
@@ -335,6 +336,7 @@ def slow_to_leave(get_response):
 def test_a_stream_that_nobody_begins_to_read_is_left(on_loop, settings):
     """Its client has gone while middleware still had the response."""
     settings.MIDDLEWARE = [f"{__name__}.slow_to_leave"]
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "WRITE_TIMEOUT_SECONDS": 1}
 
     async def main():
         client = await Client(get_asgi_application()).open()
@@ -348,7 +350,30 @@ def test_a_stream_that_nobody_begins_to_read_is_left(on_loop, settings):
         getting.cancel()
         site.gates.open("leaving")
         await asyncio.wait([getting])
-        await until(lambda: Stream.objects.get().reader, "")
+        # Nobody tells of it: it shows when the response is collected, which may take a while.
+        await until(lambda: (gc.collect(), Stream.objects.get().reader)[1], "")
         assert not ledger().readers
 
     on_loop(main())
+
+
+def test_sessions_after_one_that_was_lost_inherit_nothing_of_it(application, on_loop):
+    """R2: all callers of a client may find out at once that their session is gone."""
+
+    async def main():
+        lost = await Client(application).open()
+        async with lost.listen() as own:
+            await own.event()
+        stream = await in_thread(Stream.objects.get)
+        await in_thread(outbox.put, stream.pk, ['{"jsonrpc":"2.0","method":"notifications/late"}'])
+        async with lost.request("DELETE") as ended:
+            assert ended.status == 204
+        found = await asyncio.gather(*(Client(application).open() for _ in range(20)))
+        for client in found[:3]:
+            async with client.listen() as fresh:
+                assert (await fresh.event()).data == ""
+                assert await fresh.is_silent()
+        return {client.session_id for client in (lost, *found)}
+
+    assert len(on_loop(main())) == 21
+    assert Session.objects.exclude(state="ended").count() == 20

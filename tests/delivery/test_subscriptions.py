@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from django_mcp.store.folding import OwnStream
 from django_mcp.store.ledger import ledger
 from django_mcp.store.readers import Reader
 from tests.asgi import urlconf
+from tests.store.aging import forget
 
 from .changing import PROMPTS, RESOURCES, TOOLS, server, told
 from .streaming import Client
@@ -371,24 +373,33 @@ def test_what_changed_while_no_connection_delivered_is_folded_by_the_next(applic
     assert told(on_loop(main())) == TOOLS
 
 
-def test_a_stream_that_is_full_takes_what_fits_and_the_rest_waits(application, on_loop, settings):
+def test_a_stream_that_is_full_takes_what_fits_and_the_rest_waits(settings):
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "QUEUE_MESSAGES": 2}
+    own = [replace(_planted(1), lists=frozenset({Kind.TOOLS, Kind.PROMPTS, Kind.RESOURCES}))]
+    changes.write(server.name, [Topic(Kind.TOOLS), Topic(Kind.PROMPTS), Topic(Kind.RESOURCES)])
+
+    def fold():
+        folding.fold(own, changes.after({server.name: own[0].seen}))
+        return OutgoingMessage.objects.count()
+
+    assert [fold(), fold()] == [2, 2]
+    Stream.objects.update(delivered=2)
+    assert fold() == 3
+
+
+def test_what_was_delivered_makes_room_for_what_comes(application, on_loop, settings):
     settings.DJANGO_MCP = {**settings.DJANGO_MCP, "QUEUE_MESSAGES": 3}
 
     async def main():
         client = await Client(application).open()
-        uris = [f"note://{key}" for key in range(5)]
-        for uri in uris:
-            await subscribe(client, uri)
-        await notify(*(note(key) for key in range(5)))
         async with own_stream(client) as own:
-            found = [told(await own.message()) for _ in range(3)]
-            assert await own.is_silent(0.7)
-            # Room is made, as the sweep does with what was delivered long ago.
-            await in_thread(move, {"trimmed": 3})
-            found += [told(await own.message()) for _ in range(2)]
-        return found == uris
+            for _ in range(10):
+                await notify(Topic(Kind.TOOLS))
+                assert told(await own.message()) == TOOLS
+        return await in_thread(OutgoingMessage.objects.count)
 
-    assert on_loop(main())
+    # They go in large steps, so that it costs next to nothing for each.
+    assert on_loop(main()) <= 3 * 3
 
 
 def test_a_stream_that_was_interrupted_goes_on_and_tells_what_changed(application, on_loop):
@@ -439,7 +450,7 @@ def test_subscriptions_of_what_has_ended_are_removed():
     for state in ("running", "failed"):
         request = PendingRequest.objects.create(server="x", request_id="1", state=state)
         Subscription.objects.create(request=request, server="x", uri=state)
-    assert subscriptions.prune() == 2
+    assert forget("subscriptions") == 2
     assert set(Subscription.objects.values_list("uri", flat=True)) == {"ready", "running"}
 
 

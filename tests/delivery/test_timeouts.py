@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.auth.models import Group
-from django.db import connections
 
 from django_mcp.models import PendingRequest
 from django_mcp.testing import MCPClient
@@ -16,15 +15,7 @@ from .waiting import in_thread, until
 TOO_LATE = "The tool did not finish within 0.3 seconds."
 
 
-@pytest.fixture
-def _atomic_requests():
-    previous = connections.settings["default"]["ATOMIC_REQUESTS"]
-    connections.settings["default"]["ATOMIC_REQUESTS"] = True
-    yield
-    connections.settings["default"]["ATOMIC_REQUESTS"] = previous
-
-
-@pytest.mark.usefixtures("_atomic_requests")
+@pytest.mark.usefixtures("atomic_requests")
 @pytest.mark.parametrize("says", [True, False], ids=["speaks", "is silent"])
 def test_a_synchronous_call_is_answered_in_time_and_leaves_nothing(application, on_loop, says):
     async def main():
@@ -60,7 +51,7 @@ def test_a_question_ends_with_its_call(application, on_loop, tool):
     assert not PendingRequest.objects.filter(state="running").exists()
 
 
-@pytest.mark.usefixtures("_atomic_requests")
+@pytest.mark.usefixtures("atomic_requests")
 @pytest.mark.parametrize("says", [True, False], ids=["speaks", "is silent"])
 def test_inline_it_fails_when_it_ends_and_leaves_nothing(says):
     # In the thread of the request nobody can answer before the function ends.

@@ -7,7 +7,7 @@ import logging
 
 import pytest
 from django.contrib.auth.models import Group
-from django.db import connection, connections
+from django.db import connection
 
 from django_mcp.store.ledger import ledger
 
@@ -78,15 +78,7 @@ def test_an_open_transaction_keeps_no_other_request_waiting(application, on_loop
     assert "result" in last
 
 
-@pytest.fixture
-def _atomic_requests():
-    previous = connections.settings["default"]["ATOMIC_REQUESTS"]
-    connections.settings["default"]["ATOMIC_REQUESTS"] = True
-    yield
-    connections.settings["default"]["ATOMIC_REQUESTS"] = previous
-
-
-@pytest.mark.usefixtures("_atomic_requests")
+@pytest.mark.usefixtures("atomic_requests")
 def test_what_is_said_under_atomic_requests_is_heard(application, on_loop, caplog):
     """F9."""
 

@@ -19,6 +19,7 @@ from pydantic import Field
 from django_mcp import Context, MCPServer, MCPView, ToolError, endpoint
 from django_mcp.asgi import mount
 from django_mcp.auth import Refusal
+from django_mcp.conf import get_settings
 from django_mcp.models import PendingRequest, Session
 from django_mcp.testing import DECLINE, Answer, MCPClient
 from tests import asgi
@@ -50,6 +51,17 @@ def crash() -> str:
 @server.tool
 def reject() -> str:
     raise ToolError("told so")
+
+
+@server.resource("flood://")
+@server.tool
+def flood() -> str:
+    return "x" * get_settings().max_result_bytes
+
+
+@server.tool(rate_limit="1/h")
+def rare() -> str:
+    return ""
 
 
 @server.tool
@@ -281,6 +293,11 @@ def without_an_answer(client: MCPClient) -> Answer:
     return MCPClient(server, revision=client.revision.name, answers=[DECLINE]).tool("inquire")
 
 
+def too_often(client: MCPClient) -> Answer:
+    client.tool("rare").assert_ok()
+    return client.tool("rare")
+
+
 def unknown_resource(client: MCPClient) -> Answer:
     answer = client.read("note://first")
     assert answer.error is not None
@@ -299,13 +316,17 @@ ANSWERED: dict[str, Provocation] = {
     "The arguments of a prompt do not fit": lambda c: c.prompt("ask", number="one"),
     "A prompt or a resource raises `ToolError`": lambda c: c.prompt("ask", number="1"),
     "The resource does not exist, or is hidden from the caller": unknown_resource,
+    "The caller has called tools, or this tool, as often as allowed; `data` has "
+    "`retryAfterSeconds`": too_often,
     "A function raises another exception, or returns what cannot be sent": lambda c: c.tool(
         "crash"
     ),
+    "A resource or a prompt has more than `MAX_RESULT_BYTES`": lambda c: c.read("flood://"),
 }
 
 NO_LANE = (
-    "No thread is free within `LANE_WAIT_SECONDS`, at the mount, and the answer is no stream yet"
+    "No thread is free within `LANE_WAIT_SECONDS`, or `LANE_QUEUE` requests wait, at the mount, "
+    "and the answer is no stream yet"
 )
 PROVOCATIONS: dict[str, dict[str, Provocation]] = {
     "## Before the message is read": {
@@ -373,4 +394,5 @@ RESULTS: dict[str, Provocation] = {
     "A tool raises `ToolError`": lambda c: c.tool("reject"),
     "A question has no answer: declined, dismissed, failed, too late": without_an_answer,
     "A tool takes longer than its `timeout`": lambda c: c.tool("dawdle"),
+    "A tool returns more than `MAX_RESULT_BYTES`": lambda c: c.tool("flood"),
 }

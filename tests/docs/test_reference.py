@@ -14,6 +14,7 @@ import pytest
 
 import django_mcp
 from django_mcp import MCPServer, auth, conf, content, routing, testing
+from django_mcp import mcp_commands as prune_commands
 from django_mcp.contrib.tokens import mcp_commands
 from django_mcp.management.commands import mcp as command
 from django_mcp.protocol import messages
@@ -22,8 +23,8 @@ from django_mcp.server import ports, signature, uri_template
 from django_mcp.server.context import Context
 from django_mcp.server.methods import completion, lifecycle
 from django_mcp.server.questions import asking, rounds
-from django_mcp.store import sessions
-from django_mcp.transport import lanes, peers
+from django_mcp.store import limits, session_cache, sessions
+from django_mcp.transport import lanes
 from django_mcp.transport.views import MCPView
 
 from .markdown import ROOT, pages, text_of
@@ -92,8 +93,10 @@ LIMITS = {
     "Bytes of `clientInfo` and `capabilities` together in `initialize`": lifecycle.MAX_SENDER_BYTES,
     "Levels to which either of them may be nested": lifecycle.MAX_SENDER_DEPTH,
     "Sessions that one `initialize` ends at most to make room": sessions.EVICTED_AT_ONCE,
-    "Notifications that wait in memory for a client of revision 2026-07-28": peers.MAX_HELD,
     "Threads that wait for answers without keeping others from running": lanes.MAX_IDLE,
+    "Sessions that a process remembers at the same time": session_cache.MAX_SESSIONS,
+    "Callers that a process counts for itself at the same time": limits.MAX_COUNTS,
+    "Rows that `mcp prune` removes at most in one statement": prune_commands.MAX_BATCH_SIZE,
     "Days for which `mcp token create` issues a token": mcp_commands.MAX_DAYS,
 }
 
@@ -204,6 +207,7 @@ def default_of(field: dataclasses.Field[Any]) -> Any:
 def test_the_ready_made_callables_are_documented():
     names = first_column(section(CONTEXT, "## Ready-made callables"))
     own = {name for name in auth.__all__ if inspect.isfunction(getattr(auth, name))}
+    own -= {"nonblocking"}  # which decorates such a callable
     assert names == [
         *(f"django_mcp.auth.{name}" for name in sorted(own, reverse=True)),
         "django_mcp.contrib.tokens.auth.token_auth",

@@ -10,12 +10,17 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth import get_user_model
+from django.contrib.auth.models import AnonymousUser
 from django.core.asgi import get_asgi_application
 from django.db import connection
 
 from django_mcp import MCPServer, endpoint
 from django_mcp.asgi import mount
-from tests.asgi import call, run, urlconf
+from django_mcp.auth import Principal, public
+from django_mcp.models import PendingRequest
+from django_mcp.transport import lanes as lanes_module
+from django_mcp.transport.lanes import GATE_LANES, Lanes, call_lanes, gate_lanes
+from tests.asgi import call, post, run, urlconf
 
 pytestmark = pytest.mark.django_db(transaction=True)
 server = MCPServer("lanes", version="1")
@@ -59,6 +64,14 @@ def wait(number: int = 0) -> int:
 
 
 @server.tool
+def wait_for_a_person() -> None:
+    """Wait as a question does, in a thread that gives up its lane meanwhile."""
+    with lanes_module.idle():
+        gate.entered.release()
+        assert gate.opened.wait(20)
+
+
+@server.tool
 def count_users() -> int:
     """Ask the database something."""
     return get_user_model().objects.count()
@@ -94,6 +107,24 @@ def application() -> Any:
 
 def text_of(response: Any) -> str:
     return response.json()["result"]["content"][0]["text"]
+
+
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    },
+}
+
+
+async def waiting(lanes: Lanes, number: int) -> None:
+    async with asyncio.timeout(20):
+        while lanes._waiting != number:
+            await asyncio.sleep(0.01)
 
 
 async def entered(times: int = 1) -> None:
@@ -170,3 +201,87 @@ def test_one_lost_connection_does_not_break_a_lane_for_good(settings):
         return [text_of(await call(served, "count_users")) for _ in range(3)]
 
     assert run(main()) == ["0", "0", "0"]
+
+
+def test_so_many_wait_for_a_lane_and_the_next_is_told_at_once(settings):
+    """Nothing of it is registered, and it is not kept waiting for what it will not get."""
+    lanes = {"LANES": 1, "LANE_QUEUE": 2, "LANE_WAIT_SECONDS": 60}
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, **lanes}
+
+    async def main() -> Any:
+        served = application()
+        calls = [asyncio.create_task(call(served, "wait", arguments={"number": 0}))]
+        await entered()
+        calls += [
+            asyncio.create_task(call(served, "wait", arguments={"number": number}))
+            for number in (1, 2)
+        ]
+        await waiting(call_lanes(), 2)
+        refused = [await call(served, "thread"), await call(served, "orm_thread")]
+        gate.opened.set()
+        answers = [(await each).json()["result"]["structuredContent"] for each in calls]
+        assert (await call(served, "thread")).status == 200
+        return refused, answers
+
+    refused, answers = run(main())
+    assert answers == [0, 1, 2]
+    for each in refused:
+        assert (each.status, each.json()["id"], each.json()["error"]["code"]) == (503, 1, -32603)
+        assert int(each.headers["retry-after"]) > 0
+    assert not PendingRequest.objects.exists()
+
+
+async def anybody(request: Any) -> Principal:
+    """Let everybody in, without a lane."""
+    return Principal(AnonymousUser())
+
+
+def everybody(request: Any) -> Principal:
+    """Let everybody in, from a lane."""
+    return Principal(AnonymousUser())
+
+
+@pytest.mark.parametrize(
+    ("auth", "request_id"), [(anybody, "more"), (public, "more"), (everybody, None)]
+)
+def test_so_many_wait_for_a_lane_of_the_gate(settings, auth, request_id):
+    """The id is known as soon as the body has been read, which is after authentication."""
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "LANE_QUEUE": 1, "AUTH": auth}
+
+    async def main() -> Any:
+        served = application()
+        leases = [await gate_lanes().take() for _ in range(GATE_LANES)]
+        opening = asyncio.create_task(post(served, INITIALIZE))
+        await waiting(gate_lanes(), 1)
+        refused = await post(served, INITIALIZE | {"id": "more"})
+        for lane in leases:
+            gate_lanes().give_back(lane)
+        return refused, (await opening).status
+
+    refused, status = run(main())
+    assert status == 200
+    assert (refused.status, refused.json()["id"]) == (503, request_id)
+    assert int(refused.headers["retry-after"]) > 0
+
+
+@pytest.mark.parametrize("idle", [0, 1, 2])
+def test_functions_that_wait_for_people_leave_their_lanes_to_others_up_to_a_number(
+    settings, monkeypatch, idle
+):
+    """Beyond it they keep them; all go on, and in the end there are as many lanes as before."""
+    monkeypatch.setattr(lanes_module, "MAX_IDLE", idle)
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "LANES": 2, "LANE_WAIT_SECONDS": 1}
+
+    async def main() -> Any:
+        served = application()
+        people = [asyncio.create_task(call(served, "wait_for_a_person")) for _ in range(2)]
+        await entered(2)
+        other = await call(served, "thread")
+        gate.opened.set()
+        assert [(await each).status for each in people] == [200, 200]
+        async with asyncio.timeout(20):
+            while call_lanes()._available._value != 2:
+                await asyncio.sleep(0.01)
+        return other.status
+
+    assert run(main()) == (503 if idle == 0 else 200)

@@ -9,7 +9,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import Group
 from django.core.asgi import get_asgi_application
-from django.db import connections, transaction
+from django.db import transaction
 from mcp_types import ResourceLink
 
 from django_mcp import Context, MCPServer, endpoint
@@ -146,15 +146,6 @@ def test_without_a_transaction_of_the_sites_anything_may_ask(function: Any, atom
 @pytest.mark.parametrize("atomic", [True, False])
 def test_a_transaction_of_the_functions_is_no_place_to_ask(caplog, function: Any, atomic: bool):
     refused(caplog, function, "Ask before `with transaction.atomic():`", atomic=atomic)
-
-
-@pytest.fixture
-def atomic_requests():
-    # Not through the settings: the connections of this process have read theirs already.
-    previous = connections.settings["default"]["ATOMIC_REQUESTS"]
-    connections.settings["default"]["ATOMIC_REQUESTS"] = True
-    yield
-    connections.settings["default"]["ATOMIC_REQUESTS"] = previous
 
 
 @pytest.mark.usefixtures("_database", "atomic_requests")

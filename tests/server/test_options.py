@@ -75,6 +75,15 @@ def test_a_timeout_is_in_seconds():
     server.tool(timeout=0.5)(ping)
 
 
+@pytest.mark.parametrize("rate", ["10", "10/w", "0/m", "m", "10 / m", 10, 1.5], ids=repr)
+def test_a_rate_limit_is_so_many_in_a_period(rate):
+    server = MCPServer("test")
+    with pytest.raises(RegistrationError, match="ping: rate_limit="):
+        server.tool(rate_limit=rate)(ping)
+    server.tool(rate_limit="10/m")(ping)
+    server.tool(rate_limit="10/h per process")(aping)
+
+
 async def amay(user: Any) -> bool:
     return False
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import itertools
 
-from django_mcp.models import PendingRequest, new_id
+from django_mcp.ids import new_id
+from django_mcp.models import PendingRequest
 
 
 def test_ids_are_of_version_7_and_in_the_order_of_their_making():

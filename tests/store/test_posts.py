@@ -2,10 +2,14 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.auth.models import AnonymousUser
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from django_mcp.models import PendingRequest
 from django_mcp.server.ports import Principal
 from django_mcp.store.posts import Call, Post
+
+from .visiting import Visit
 
 WORD = {"jsonrpc": "2.0", "method": "notifications/message", "params": {}}
 
@@ -62,3 +66,18 @@ def test_a_call_that_has_ended_without_rows_gets_none(post, submitted):
     assert submitted == []
     assert not post.is_open
     assert post.take().empty
+
+
+@pytest.mark.django_db
+def test_a_call_that_becomes_a_row_asks_for_its_own_cancellation_alone():
+    """A client may have cancelled any number of others early."""
+    visit = Visit()
+    running = visit.begin(number="mine")
+    running.post.open()
+    for request_id in ("mine", "another", "MINE"):
+        visit.cancel(request_id)
+    with CaptureQueriesContext(connection) as queries:
+        kept = running.write()
+    assert kept.cancelled == [running.call]
+    (look,) = [each["sql"] for each in queries if "notifications/cancelled" in each["sql"]]
+    assert '"mine' in look.replace("\\", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from django.contrib.auth import get_user_model
@@ -67,6 +68,42 @@ def test_a_session_is_found_by_its_secret_which_is_not_stored():
     assert digest(secret) in str(row)
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_a_session_is_found_or_not_by_one_statement_through_one_index(known):
+    """R6: however many sessions there are."""
+    _, secret = open_session()
+    others = (
+        Session(key_digest=digest(str(number)), server="test", expires=DatabaseNow())
+        for number in range(3_000)
+    )
+    Session.objects.bulk_create(others, batch_size=500)
+    if connection.vendor == "postgresql":  # others know how many rows there are
+        with connection.cursor() as cursor:
+            cursor.execute(f"ANALYZE {Session._meta.db_table}")
+    with CaptureQueriesContext(connection) as queries:
+        if known:
+            STORE.find(secret, NOBODY)
+        else:
+            with pytest.raises(SessionNotFound):
+                STORE.find("no such secret", NOBODY)
+    (statement,) = [each["sql"] for each in queries]
+    found_by = {
+        "postgresql": "Index Scan using mcp_session_key on django_mcp_session",
+        "mysql": "const",  # at most one row, by a unique index
+        "sqlite": "SEARCH django_mcp_session USING INDEX sqlite_autoindex_django_mcp_session_2",
+    }
+    assert found_by[connection.vendor] in plan(statement)
+    assert "Seq Scan" not in plan(statement)
+
+
+def plan(statement: str) -> str:
+    """Return how the database says that it finds what a statement asks for."""
+    explain = "EXPLAIN QUERY PLAN" if connection.vendor == "sqlite" else "EXPLAIN"
+    with connection.cursor() as cursor:
+        cursor.execute(f"{explain} {statement}")
+        return "\n".join(" ".join(map(str, row)) for row in cursor.fetchall())
+
+
 def test_secrets_are_visible_ascii():
     # 2025-11-25, basic/transports, "Session Management": 0x21 to 0x7E only.
     _, secret = open_session()
@@ -90,6 +127,14 @@ def test_a_foreign_session_is_as_good_as_unknown(other):
     with pytest.raises(SessionNotFound) as unknown:
         STORE.find("no such secret", other())
     assert str(foreign.value) == str(unknown.value)
+
+
+def test_a_user_without_a_row_at_hand_keeps_the_session_too():
+    """What names a user in a token is text: AUTH may return an object made of nothing else."""
+    alice = make_principal("alice")
+    named = Principal(SimpleNamespace(pk=str(alice.user.pk), is_authenticated=True))
+    _, secret = open_session(named)
+    assert STORE.find(secret, named) == STORE.find(secret, alice)
 
 
 def test_a_session_belongs_to_one_server():

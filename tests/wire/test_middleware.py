@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings as django_settings
+from django.db import connections
 from django.http import HttpRequest, HttpResponse
 
 from .speech import LEGACY, REVISIONS, Caller
@@ -104,9 +105,18 @@ def test_the_endpoint_needs_no_csrf_token(door):
     assert caller.initialize(LEGACY[-1]).status == 200
 
 
+@pytest.fixture
+def debug_toolbar():
+    """Take the toolbar's recorder off the connections, or it goes on for all later tests."""
+    yield pytest.importorskip("debug_toolbar")
+    for connection in connections.all():
+        for name in ("cursor", "chunked_cursor", "_djdt_cursor", "_djdt_chunked_cursor"):
+            vars(connection).pop(name, None)
+
+
+@pytest.mark.usefixtures("debug_toolbar")
 def test_the_debug_toolbar_may_be_installed(caller, settings):
     """BEHAVIOUR, "More"."""
-    pytest.importorskip("debug_toolbar")
     settings.STATIC_URL = "/static/"
     settings.INSTALLED_APPS = [*django_settings.INSTALLED_APPS, "debug_toolbar"]
     settings.ROOT_URLCONF = "tests.wire.toolbar"

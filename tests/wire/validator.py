@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -354,25 +354,57 @@ def watch(respond: Callable[..., Any], wire: Wire) -> Callable[..., Any]:
         if reply.events is None:
             observe(reply.body)
             return reply
-        return replace(reply, events=_listening(reply.events, observe))
+        return replace(reply, events=_Watched(reply.events, observe))
 
     return watched
 
 
-async def _listening(events: Any, observe: Callable[..., None]) -> Any:
-    chunks: list[bytes] = []
-    complete = False
-    try:
-        async with aclosing(events):
-            async for chunk in events:
-                chunks.append(chunk)
-                yield chunk
-        complete = True
-    finally:
+class _Watched:
+    """Events of a reply, for the mount, which takes them, and for Django, which iterates."""
+
+    def __init__(self, events: Any, observe: Callable[..., None]) -> None:
+        self._events = events
+        self._observe = observe
+        self._chunks: list[bytes] = []
+        self._is_observed = False
+        self.show_to = events.show_to
+
+    @property
+    def is_over(self) -> bool:
+        return bool(self._events.is_over)
+
+    def take(self) -> bytes | None:
+        chunk: bytes | None = self._events.take()
+        if chunk is not None:
+            self._chunks.append(chunk)
+        elif self.is_over:
+            self._end(complete=True)
+        return chunk
+
+    def __aiter__(self) -> Any:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            chunk: bytes = await anext(self._events)
+        except StopAsyncIteration:
+            self._end(complete=True)
+            raise
+        self._chunks.append(chunk)
+        return chunk
+
+    def close(self) -> None:
+        self._events.close()
+        self._end(complete=False)
+
+    def _end(self, *, complete: bool) -> None:
+        if self._is_observed:
+            return
+        self._is_observed = True
         # A stream that may be taken up again ends without its response.
-        sent = b"".join(chunks)
+        sent = b"".join(self._chunks)
         last = sent.rpartition(b"data: ")[2]
-        observe(sent, complete=complete and b'"id"' in last and b'"method"' not in last)
+        self._observe(sent, complete=complete and b'"id"' in last and b'"method"' not in last)
 
 
 @contextmanager

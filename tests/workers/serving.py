@@ -57,11 +57,11 @@ class Workers:
 
 
 @contextmanager
-def serving(count: int = 2, **variables: str) -> Iterator[Workers]:
-    """Serve the shop by so many processes."""
+def serving(*doors: str, **variables: str) -> Iterator[Workers]:
+    """Serve the shop by a process for each door: by two, at the mount, unless told otherwise."""
     with tempfile.TemporaryDirectory(prefix="django-mcp-gates-") as gates:
         started = running_servers(
-            ["mount"] * count,
+            doors or ["mount"] * 2,
             settings="shop.settings",
             path=HERE,
             variables={**variables, "GATES": gates, "UVICORN_TIMEOUT_KEEP_ALIVE": str(BOUND)},

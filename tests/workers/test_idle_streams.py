@@ -31,7 +31,8 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="need
 
 def test_idle_streams_cost_no_thread_no_connection_and_no_statement_and_are_served():
     """F28: ten streams or five hundred, half of them sessions' own, half of 2026-07-28."""
-    with serving(LANES=str(LANES)) as workers:
+    # uvloop, where it is installed, has threads of its own.
+    with serving(LANES=str(LANES), UVICORN_LOOP="asyncio") as workers:
 
         async def main(http):
             async with AsyncExitStack() as stack:

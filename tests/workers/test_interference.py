@@ -32,6 +32,8 @@ WRITTEN = {
         {"next_seq", "changes_seen"},
         {"delivered"},
         {"trimmed"},
+        {"closed", "trimmed"},
+        {"cleared"},
         {"epoch"},
         {"reader"},
         {"epoch", "reader"},
@@ -218,6 +220,8 @@ def count(workers: Workers) -> tuple[int, dict[str, Any]]:
 
     async def main(http):
         client = await (await Client(workers.urls, http).open()).ready()
+        # Each worker writes of the session before: one that keeps it in memory has it from now on.
+        await used(workers, http, client)
         ended = ["work", "awork", "fail", "speak", "speak", "aspeak", "aspeak", "stumble"]
         calls = [last_of(client.call(tool, value="x")) for tool in ended * 8]
         left = [

@@ -86,7 +86,7 @@ def test_a_reader_that_joins_at_the_end_after_it_has_read_loses_what_comes_in_be
 @pytest.mark.parametrize(("fault", "heard"), [("unpolled", True), ("unpolled,late", False)])
 def test_a_reader_that_joins_after_the_look_misses_what_was_there(fault, heard):
     """F7. Unless it looks by itself as well, which it does twice a second: hence without that."""
-    with serving(1, PLANT=fault) as workers:
+    with serving("mount", PLANT=fault) as workers:
 
         async def main(http):
             client = await (await Client(workers.urls, http).open()).ready()

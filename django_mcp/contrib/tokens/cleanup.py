@@ -1,4 +1,4 @@
-"""Deletes tokens that have ended. Whoever wants to keep the history does not call it."""
+"""Deletes tokens that have ended; ``manage.py mcp prune`` does so after ``RETENTION_SECONDS``."""
 
 from __future__ import annotations
 

@@ -11,6 +11,9 @@ from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from ...conf import get_settings
+from ...store.cleanup import Batch, Kind
+from .cleanup import delete_expired
 from .models import Token
 from .secret import PREFIX_LENGTH, SCHEME, digest_of, is_well_formed, prefix_of
 
@@ -33,6 +36,16 @@ def add_commands(subcommands: argparse._SubParsersAction[CommandParser]) -> None
         named = verbs.add_parser(verb, help=description)
         named.add_argument("token", help="Its id, its prefix, or a secret that came to light.")
         named.set_defaults(run=run)
+
+
+def prunable() -> list[Kind]:
+    """Let ``mcp prune`` remove tokens that ended as long ago as sessions that it removes."""
+    kept = dt.timedelta(seconds=get_settings().retention_seconds)
+
+    def forget(limit: int) -> Batch:
+        return Batch(delete_expired(kept, batch_size=limit), more=False)
+
+    return [Kind("tokens that have ended", lambda: Token.objects.ended(before=kept), forget)]
 
 
 def _add_create(parser: CommandParser) -> None:

@@ -16,12 +16,17 @@ this package included. Such a module has one function, which speaks plain ``argp
 with the options as a dictionary. It raises ``CommandError``, with the cure in its message, when it
 fails. A command may have commands of its own, by ``parser.add_subparsers()``. Django's options,
 such as ``--settings``, are understood anywhere on the line.
+
+A module may also have a function ``prunable()``. It returns what ``mcp prune`` removes of the app's
+rows, as a list of :class:`django_mcp.store.cleanup.Kind`.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from django.apps import apps
@@ -37,6 +42,13 @@ OPTIONAL = {"token": "django_mcp.contrib.tokens"}
 # Of Django's options those that people are used to write last: flags, and such as take a value.
 FLAGS = ("--traceback", "--no-color", "--force-color", "--skip-checks")
 VALUES = ("--settings", "--pythonpath")
+
+
+def command_modules() -> Iterator[ModuleType]:
+    """Yield the modules in which installed apps have their commands."""
+    for config in apps.get_app_configs():
+        if config.module and module_has_submodule(config.module, MODULE):
+            yield import_module(f"{config.name}.{MODULE}")
 
 
 class Subparser(CommandParser):
@@ -63,9 +75,8 @@ class Command(BaseCommand):
         subcommands = parser.add_subparsers(
             title="commands", metavar="command", required=True, parser_class=Subparser
         )
-        for config in apps.get_app_configs():
-            if config.module and module_has_submodule(config.module, MODULE):
-                import_module(f"{config.name}.{MODULE}").add_commands(subcommands)
+        for module in command_modules():
+            module.add_commands(subcommands)
         for name, app in OPTIONAL.items():
             if not apps.is_installed(app):
                 _add_missing(subcommands, name=name, app=app)

@@ -7,11 +7,11 @@ from typing import Any
 from mcp_types import GetPromptRequestParams, GetPromptResult, PaginatedRequestParams
 
 from ...protocol.errors import invalid_params
-from ...protocol.versions import fit, fit_content
+from ...protocol.versions import fit_content
 from ..calling import Call, Outcome, Result
 from ..errors import ToolError
 from ..exchange import Exchange
-from ..paging import list_caching, page, read_cursor
+from ..paging import describe, list_caching, listed, page, read_cursor
 from ..primitives import Prompt
 from ..questions.calls import asking
 from ..results import dump, prompt_messages, settle
@@ -22,11 +22,9 @@ def list_prompts(exchange: Exchange, params: PaginatedRequestParams) -> Result:
     """List the prompts that the caller may use."""
     prompts = exchange.server.prompts
     visible, following = page(prompts, read_cursor(params.cursor), exchange)
-    described = [fit("Prompt", prompt.description, exchange.revision) for prompt in visible]
-    body: dict[str, Any] = {"prompts": described}
-    if following is not None:
-        body["nextCursor"] = following.encode()
-    return Result(body, list_caching(prompts, exchange))
+    described = describe("Prompt", visible, exchange.revision)
+    key = (visible, exchange.revision)
+    return listed("prompts", described, following, list_caching(prompts, exchange), key)
 
 
 def get(exchange: Exchange, params: GetPromptRequestParams) -> Outcome:

@@ -16,7 +16,7 @@ from .. import content
 from ..calling import Caching, Call, Outcome, Result
 from ..errors import ResourceNotFound, ToolError
 from ..exchange import Exchange
-from ..paging import REGISTERED, list_caching, page, read_cursor
+from ..paging import REGISTERED, describe, list_caching, listed, page, read_cursor
 from ..primitives import Resource
 from ..questions.calls import asking
 from ..results import as_text, dump, settle
@@ -27,8 +27,9 @@ def list_templates(exchange: Exchange, params: PaginatedRequestParams) -> Result
     """List the resource templates that the caller may use."""
     templates = [resource for resource in exchange.server.resources if resource.is_template]
     visible, following = page(templates, read_cursor(params.cursor), exchange)
-    described = [fit("ResourceTemplate", each.description, exchange.revision) for each in visible]
-    return _listed("resourceTemplates", described, following, list_caching(templates, exchange))
+    described = describe("ResourceTemplate", visible, exchange.revision)
+    caching, key = list_caching(templates, exchange), (visible, exchange.revision)
+    return listed("resourceTemplates", described, following, caching, key)
 
 
 def list_resources(exchange: Exchange, params: PaginatedRequestParams) -> Outcome:
@@ -40,10 +41,12 @@ def list_resources(exchange: Exchange, params: PaginatedRequestParams) -> Outcom
     if cursor.source != REGISTERED:
         return _fill([], _listings_from(cursor.source, exchange), cursor.last, exchange)
     visible, following = page(_plain(exchange), cursor, exchange)
-    described = [fit("Resource", each.description, exchange.revision) for each in visible]
-    if following is not None:
-        return _listed("resources", described, following, _caching(exchange))
-    return _fill(described, _listings(exchange), None, exchange)
+    described = describe("Resource", visible, exchange.revision)
+    listings = _listings(exchange)
+    if following is not None or not listings:
+        key = (visible, exchange.revision)
+        return listed("resources", described, following, _caching(exchange), key)
+    return _fill(described, listings, None, exchange)
 
 
 def read(exchange: Exchange, params: ReadResourceRequestParams) -> Outcome:
@@ -143,7 +146,7 @@ def _fill(
         return _list_by_function(items, listings, last, exchange)
     # Whether the next function yields anything is not asked for the sake of the cursor alone.
     following = Cursor(listings[0].key, last) if listings else None
-    return _listed("resources", items, following, _caching(exchange))
+    return listed("resources", items, following, _caching(exchange))
 
 
 def _list_by_function(
@@ -216,15 +219,6 @@ def _listings(exchange: Exchange) -> list[Resource]:
     # is on the event loop, where the database must not be touched.
     user = exchange.principal.user
     return [each for each in exchange.server.resources if each.listing and each.allows(user)]
-
-
-def _listed(
-    member: str, items: list[dict[str, Any]], following: Cursor | None, caching: Caching
-) -> Result:
-    body: dict[str, Any] = {member: items}
-    if following is not None:
-        body["nextCursor"] = following.encode()
-    return Result(body, caching)
 
 
 def _caching(exchange: Exchange) -> Caching:

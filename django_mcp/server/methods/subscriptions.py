@@ -61,13 +61,13 @@ def listen(exchange: Exchange, params: SubscriptionsListenRequestParams) -> Outc
         exchange.peer.tell(opening.method, opening.params)
         return ending
 
-    async def stay() -> None:
+    async def begin() -> None:
         await exchange.peer.listen(
             opening, {topic: topic.notification(meta) for topic in _topics(honoured, exchange)}
         )
 
     return Call(
-        function=stay,
+        function=begin,
         arguments={},
         peer=exchange.peer,
         is_async=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from mcp_types import CallToolRequestParams, CallToolResult, PaginatedRequestParams
@@ -13,12 +14,13 @@ from ...protocol.versions import Revision, fit, fit_content
 from ..calling import Call, CallTimedOut, Outcome, Result
 from ..errors import ToolError
 from ..exchange import Exchange
-from ..paging import list_caching, page, read_cursor
+from ..paging import list_caching, listed, page, read_cursor
 from ..primitives import Tool
 from ..questions.calls import asking
 from ..results import (
     content_blocks,
     dump,
+    failure,
     is_object,
     json_text,
     settle,
@@ -32,10 +34,8 @@ def list_tools(exchange: Exchange, params: PaginatedRequestParams) -> Result:
     """List the tools that the caller may use."""
     tools = exchange.server.tools
     visible, following = page(tools, read_cursor(params.cursor), exchange)
-    body: dict[str, Any] = {"tools": [_describe(tool, exchange) for tool in visible]}
-    if following is not None:
-        body["nextCursor"] = following.encode()
-    return Result(body, list_caching(tools, exchange))
+    key = (visible, exchange.revision, exchange.policy.strict_arguments)
+    return listed("tools", _describe(*key), following, list_caching(tools, exchange), key)
 
 
 def call(exchange: Exchange, params: CallToolRequestParams) -> Outcome:
@@ -45,6 +45,7 @@ def call(exchange: Exchange, params: CallToolRequestParams) -> Outcome:
         # 2025-11-25, server/tools, "Error Handling": an unknown tool is a protocol error. One that
         # the caller may not use is as good as unknown.
         raise invalid_params(f"Unknown tool: {params.name[:100]}")
+    exchange.is_admitted = True
     arguments = params.arguments or {}
     if exchange.revision.modern:
         headers.check_parameters(tool.headers, arguments, exchange.headers)
@@ -88,16 +89,21 @@ def _finish(tool: Tool, value: Any, values: Mapping[str, Any], exchange: Exchang
     if not result.get("isError"):
         for template in tool.invalidates:
             exchange.server.notify_resource_updated(template.expand(values))
-    return Result(result)
+    return Result(result, tells_errors=True)
 
 
-def _describe(tool: Tool, exchange: Exchange) -> dict[str, Any]:
+@lru_cache(maxsize=64)
+def _describe(tools: tuple[Tool, ...], revision: Revision, strict: bool) -> list[dict[str, Any]]:
+    return [_described(tool, revision, strict=strict) for tool in tools]
+
+
+def _described(tool: Tool, revision: Revision, *, strict: bool) -> dict[str, Any]:
     described = dict(tool.description)
-    if exchange.policy.strict_arguments and described["inputSchema"] is tool.signature.schema:
+    if strict and described["inputSchema"] is tool.signature.schema:
         described["inputSchema"] = {**tool.signature.schema, "additionalProperties": False}
-    if _is_wrapped(tool, exchange.revision):
+    if _is_wrapped(tool, revision):
         described["outputSchema"] = wrap_schema(described["outputSchema"])
-    return fit("Tool", described, exchange.revision)
+    return fit("Tool", described, revision)
 
 
 def _is_wrapped(tool: Tool, revision: Revision) -> bool:
@@ -135,4 +141,4 @@ def _ready_made(value: CallToolResult, revision: Revision) -> dict[str, Any]:
 
 
 def _failure(text: str) -> Result:
-    return Result({"content": [{"type": "text", "text": text}], "isError": True})
+    return Result(failure(text), tells_errors=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...protocol.errors import ErrorCode, MCPError
@@ -25,26 +24,28 @@ def asking(
     target: str,
     arguments: Mapping[str, Any] | None = None,
 ) -> Call:
-    """Return ``call`` as one whose function may ask the client.
+    """Return ``call``, whose function may ask the client from now on.
 
     ``target`` and ``arguments``, as the client sent them, are what answers belong to. Raises
     :class:`MCPError` if the client comes back with answers of another call.
     """
-    questions = exchange.questions
+    questions, finish, rescue = exchange.questions, call.finish, call.rescue
     questions.open(exchange, target, arguments or {})
 
-    def finish(value: Any) -> Outcome:
-        outcome = call.finish(value)
+    def close_and_finish(value: Any) -> Outcome:
+        outcome = finish(value)
         questions.close()
         return outcome
 
-    def rescue(error: Exception) -> Outcome:
+    def rescue_unless_unsupported(error: Exception) -> Outcome:
         if isinstance(error, QuestionUnsupported) and exchange.revision.modern:
             raise _missing_capability(error) from None
-        return call.rescue(error)
+        return rescue(error)
 
-    function = answering(call.function, signature.asked, exchange) if signature.asked else None
-    return replace(call, function=function or call.function, finish=finish, rescue=rescue)
+    if signature.asked:
+        call.function = answering(call.function, signature.asked, exchange)
+    call.finish, call.rescue = close_and_finish, rescue_unless_unsupported
+    return call
 
 
 def beside_questions(error: BaseException) -> BaseException | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from django_mcp.models import OutgoingMessage, Session, Stream
-from django_mcp.store import ledger, outbox, streams
+from django_mcp.models import CallCount, OutgoingMessage, Session, Stream
+from django_mcp.store import ledger, limits, outbox, streams
 from django_mcp.store.readers import Reader, Readers
 
 from .gates import gates
@@ -139,3 +139,29 @@ def skips() -> None:
             reader.cursor = rows.get().next_seq - 1
 
     Readers.look = look_and_join  # type: ignore[method-assign]
+
+
+def looks_first() -> None:
+    """Count calls by reading the row, and writing it back with one more."""
+
+    def count(key: str, rate: Any) -> bool:
+        row = CallCount.objects.filter(key=key).first()
+        if row is None or row.number >= rate.number:
+            return False
+        time.sleep(0.005)
+        CallCount.objects.filter(key=key).update(number=row.number + 1)
+        return True
+
+    limits._count = count
+
+
+def looks_first_in_cache() -> None:
+    """Count calls in the cache in the same way."""
+
+    def spend(cache: Any, key: str, rate: Any) -> float:
+        number = cache.get(key, 0)
+        time.sleep(0.005)
+        cache.set(key, number + 1)
+        return 0.0 if number < rate.number else 1.0
+
+    limits._spend_in_cache = spend

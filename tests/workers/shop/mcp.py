@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import os
 import random
 import time
 import uuid
@@ -17,6 +19,8 @@ from django_mcp.models import PendingRequest, Session, Stream
 from django_mcp.store import outbox
 from django_mcp.store.ledger import ledger
 from django_mcp.store.sessions import digest
+from django_mcp.transport.connections import open_connections
+from django_mcp.transport.streams import Mailbox
 
 from .gates import gates
 from .statements import statements
@@ -73,6 +77,15 @@ async def ahold(ctx: Context, value: str, speaks: bool = False) -> str:
     await gates().await_(value)
     if speaks:
         await ctx.alog("info", f"{value}/after")
+    return value
+
+
+@mcp.tool
+def stay(ctx: Context, value: str, speaks: bool = False) -> str:
+    """Wait at the gate of this name, deaf to everything else."""
+    if speaks:
+        ctx.log("info", f"{value}/before")
+    gates().wait(value)
     return value
 
 
@@ -163,8 +176,8 @@ def session_rows(secret: str) -> dict[str, Any]:
 
 @mcp.tool
 def use_database() -> int:
-    """Keep a thread and a connection busy for a moment."""
-    time.sleep(0.02)
+    """Keep a thread and a connection busy, for as long as others need to want theirs."""
+    time.sleep(0.1)
     return Session.objects.count()
 
 
@@ -193,6 +206,36 @@ async def ticks() -> dict[str, Any]:
 
 
 @mcp.tool
+async def process() -> int:
+    """Return which process this is."""
+    return os.getpid()
+
+
+@mcp.tool
 async def updates() -> dict[str, Any]:
     """Return table and columns of every kind of UPDATE that this worker has made."""
     return {"updates": sorted(statements.updates)}
+
+
+@mcp.tool
+def flood(ctx: Context, words: int, size: int, seconds: float) -> int:
+    """Say much, and work on until told to stop, but not for ever."""
+    end = time.monotonic() + seconds
+    for number in range(words):
+        ctx.log("info", f"{number} " + "x" * size)
+    while time.monotonic() < end:
+        ctx.log("info", "still there")
+        time.sleep(0.1)
+    return words
+
+
+@mcp.tool
+def waiting_here() -> dict[str, int]:
+    """Return what this process keeps for its clients, and how many messages it holds for them."""
+    kept = [each for each in gc.get_objects() if type(each) is Mailbox]
+    return {
+        # This very call is one of them.
+        "connections": len(open_connections) - 1,
+        "readers": len(ledger().readers._readers),
+        "messages": sum(len(each) for each in kept),
+    }

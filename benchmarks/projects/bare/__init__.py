@@ -1,0 +1,1 @@
+"""What there is beneath everybody: a view that does nothing, and one that reads a row."""

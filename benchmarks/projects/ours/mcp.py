@@ -1,0 +1,59 @@
+"""The tools: `add` and `tell` are asynchronous where the server is."""
+
+from __future__ import annotations
+
+import os
+
+from shelf.models import Item
+
+from django_mcp import Context, mcp
+
+if os.environ.get("DOOR") == "asgi":
+
+    @mcp.tool
+    async def add(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    @mcp.tool
+    async def tell(number: int, ctx: Context) -> int:
+        """Say three things, then return the number."""
+        for count in range(3):
+            await ctx.alog("info", f"{number} {count}")
+        return number
+
+else:
+
+    @mcp.tool
+    def add(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    @mcp.tool
+    def tell(number: int, ctx: Context) -> int:
+        """Say three things, then return the number."""
+        for count in range(3):
+            ctx.log("info", f"{number} {count}")
+        return number
+
+
+@mcp.tool
+def look_up(key: int) -> int:
+    """Return what a key stands for."""
+    return Item.objects.get(pk=key).value
+
+
+@mcp.tool
+def announce() -> str:
+    """Tell everybody that the list of tools has changed."""
+    mcp.notify_tools_changed()
+    return "told"
+
+
+def note(title: str, text: str, urgent: bool = False) -> str:
+    """Take a note."""
+    return f"{title}: {text}"
+
+
+for number in range(46):
+    mcp.tool(note, name=f"note_{number:02}")

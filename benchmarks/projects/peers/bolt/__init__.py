@@ -1,0 +1,1 @@
+"""bolt-mcp: the official Rust SDK inside django-bolt."""

@@ -1,0 +1,1 @@
+"""django-mcpz: a Django view without sessions."""

@@ -1,0 +1,1 @@
+"""The app with the table that tools read."""

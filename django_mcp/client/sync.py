@@ -1,0 +1,239 @@
+"""The same client without ``await``, for ordinary views, Celery tasks, commands and tests.
+
+Its loop runs in a thread of its own, so that sessions, streams and connections outlast a call. The
+functions that answer a server's questions run in the thread that waits for the call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import threading
+from collections.abc import Callable, Coroutine, Iterable
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, cast
+
+from mcp_types import Implementation, ServerCapabilities
+
+from .changes import Change, Changes
+from .client import Client
+from .errors import ClientClosed
+from .options import Options
+from .usercode import CALLER, Caller
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Portal:
+    """A loop in a thread, and the way there for other threads."""
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="django-mcp-client", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+            self._loop.close()
+
+    def call(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run a coroutine there and wait for it, doing here what it hands over meanwhile."""
+        caller = Caller()
+
+        async def call() -> T:
+            CALLER.set(caller)
+            return await work()
+
+        return caller.wait_for(asyncio.run_coroutine_threadsafe(call(), self._loop))
+
+    def stop(self) -> None:
+        """End the loop and its thread."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+
+def _blocking(
+    method: Callable[Concatenate[Client, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[SyncClient, P], T]:
+    """Return a method of :class:`SyncClient` that does what one of :class:`Client` does."""
+
+    @functools.wraps(method)
+    def call(self: SyncClient, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._call(lambda client: method(client, *args, **kwargs))
+
+    return cast("Callable[Concatenate[SyncClient, P], T]", call)
+
+
+class SyncClient:
+    """A client of one MCP server, with the options and methods of :class:`Client`.
+
+    Use it as a context manager; its methods may be called by many threads at once. A process that
+    was forked with an open client opens one of its own when it is first used there.
+    """
+
+    def __init__(self, url: str, **options: Unpack[Options]) -> None:
+        self._make = functools.partial(Client, url, **options)
+        self._client = self._make()
+        self._portal: Portal | None = None
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return repr(self._client).replace("<Client", "<SyncClient", 1)
+
+    def __enter__(self) -> Self:
+        self.open()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def open(self) -> None:
+        """Connect, and find out what the server speaks."""
+        _refuse_to_block_a_loop()
+        if self._portal is not None:
+            raise RuntimeError("The client is open already.")
+        self._start()
+
+    def _start(self) -> None:
+        self._portal = Portal()
+        try:
+            self._portal.call(self._client.open)
+        except BaseException:
+            self._portal.stop()
+            self._portal = None
+            raise
+
+    def close(self) -> None:
+        """End the session and close all connections. Calls that still run end with an error."""
+        portal, self._portal = self._portal, None
+        if portal is not None and portal.process == os.getpid():
+            portal.call(self._client.close)
+            portal.stop()
+
+    def _call(self, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
+        _refuse_to_block_a_loop()
+        portal = self._own_portal()
+        return portal.call(lambda: work(self._client))
+
+    def _own_portal(self) -> Portal:
+        portal = self._portal
+        if portal is not None and portal.process != os.getpid():
+            portal = self._after_fork(portal)
+        if portal is None:
+            raise ClientClosed("The client is not open; use it as a context manager")
+        return portal
+
+    def _after_fork(self, inherited: Portal) -> Portal | None:
+        # The loop's thread stayed in the parent, and so does the session: nothing of either is
+        # touched, not even closed.
+        with self._lock:
+            if self._portal is inherited:
+                self._client = self._make()
+                self._start()
+            return self._portal
+
+    @property
+    def revision(self) -> str:
+        """The revision of the protocol that both sides speak."""
+        return self._client.revision
+
+    @property
+    def server_info(self) -> Implementation | None:
+        """The name and version of the server, where it gives them."""
+        return self._client.server_info
+
+    @property
+    def server_capabilities(self) -> ServerCapabilities:
+        """What the server can do."""
+        return self._client.server_capabilities
+
+    @property
+    def instructions(self) -> str | None:
+        """What the server wants a model to know."""
+        return self._client.instructions
+
+    list_tools = _blocking(Client.list_tools)
+    call_tool = _blocking(Client.call_tool)
+    list_resources = _blocking(Client.list_resources)
+    list_resource_templates = _blocking(Client.list_resource_templates)
+    read_resource = _blocking(Client.read_resource)
+    list_prompts = _blocking(Client.list_prompts)
+    get_prompt = _blocking(Client.get_prompt)
+    complete = _blocking(Client.complete)
+    ping = _blocking(Client.ping)
+    set_log_level = _blocking(Client.set_log_level)
+
+    def listen(
+        self,
+        *,
+        tools: bool = False,
+        prompts: bool = False,
+        resources: bool = False,
+        uris: Iterable[str] = (),
+    ) -> SyncChanges:
+        """Listen for changes of lists, and of the resources ``uris``.
+
+        A context manager; within it, an iterator of :class:`Change`.
+        """
+        wanted = {"tools": tools, "prompts": prompts, "resources": resources}
+        uris = tuple(uris)
+
+        async def listen(client: Client) -> Changes:
+            return client.listen(**wanted, uris=uris)
+
+        return SyncChanges(self._call, self._call(listen))
+
+
+class SyncChanges:
+    """The changes that one ``listen`` asked for: a context manager and iterator."""
+
+    def __init__(self, call: Any, changes: Changes) -> None:
+        self._call = call
+        self._changes = changes
+
+    def __enter__(self) -> Self:
+        self._call(lambda client: self._changes.__aenter__())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._call(lambda client: self._changes.__aexit__(kind, error, traceback))
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Change:
+        try:
+            return self.next()
+        except EOFError:
+            raise StopIteration from None
+
+    def next(self, timeout: float | None = None) -> Change:
+        """Return the next change; raises :class:`CallTimedOut` after ``timeout`` seconds."""
+        change: Change = self._call(lambda client: self._changes.next(timeout))
+        return change
+
+
+def _refuse_to_block_a_loop() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise RuntimeError("SyncClient would block the event loop that runs here; use Client.")

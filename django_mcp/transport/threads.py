@@ -1,0 +1,63 @@
+"""A thread that runs what it is given, one after the other, and keeps no process from ending."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from functools import partial
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+Work = Callable[[], None]
+
+
+def attempt(future: Future[T], function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Work:
+    """Run ``function``, unless that is wanted no more; return what tells ``future`` of it."""
+    if not future.set_running_or_notify_cancel():
+        return lambda: None
+    try:
+        return partial(future.set_result, function(*args, **kwargs))
+    except BaseException as error:
+        return partial(future.set_exception, error)
+
+
+class DaemonThread(Executor):
+    """What ``ThreadPoolExecutor(1)`` does, but nobody joins it at the interpreter's end.
+
+    A function that has not ended by then would hold up a deploy, or the reloading of
+    ``runserver``, for as long as it likes.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._work: SimpleQueue[Work | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """Run ``function`` on the thread."""
+        future: Future[T] = Future()
+
+        self.post(lambda: attempt(future, function, *args, **kwargs)())
+        return future
+
+    def post(self, work: Work) -> None:
+        """Do ``work`` on the thread. It must not raise."""
+        self._work.put(work)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            self._thread.start()
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the thread once it has done its work."""
+        self._work.put(None)
+        if wait and self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while (work := self._work.get()) is not None:
+            work()
+            # Nothing of it is kept while the thread waits for more.
+            del work

@@ -1,0 +1,1 @@
+"""The site that is sabotaged: tools that leave a trace, and faults that can be planted in it."""

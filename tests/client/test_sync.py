@@ -1,0 +1,183 @@
+"""The client without ``await``: in threads, after a fork, in tests, and not on a loop."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from django_mcp.client import (
+    CallTimedOut,
+    Change,
+    Client,
+    ClientClosed,
+    ConnectionFailed,
+    RemoteError,
+    SyncClient,
+)
+from django_mcp.client.options import Options
+from tests.conformance.servers import RunningServer
+
+pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("client-library")]
+
+THREAD = "django-mcp-client"
+
+
+@pytest.fixture(params=["2025-11-25", "2026-07-28"])
+def client(request: pytest.FixtureRequest, library: list[RunningServer]) -> SyncClient:
+    return SyncClient(library[0].url, revision=request.param, timeout=30)
+
+
+def words(result: Any) -> str:
+    return str(result.content[0].text)
+
+
+def test_both_faces_have_the_same_methods() -> None:
+    def public(kind: type) -> set[str]:
+        return {name for name in dir(kind) if not name.startswith("_")}
+
+    assert public(SyncClient) == public(Client)
+    for name in public(Client):
+        ours, theirs = getattr(SyncClient, name), getattr(Client, name)
+        if inspect.isfunction(theirs) and name != "listen":
+            assert inspect.signature(ours) == inspect.signature(theirs), name
+
+
+def test_both_faces_have_the_same_options() -> None:
+    parameters = set(inspect.signature(Client).parameters) - {"url"}
+    assert parameters == set(Options.__annotations__)
+
+
+def test_everything_works_without_await(client: SyncClient) -> None:
+    progress: list[float] = []
+    with client:
+        assert "bind" in {tool.name for tool in client.list_tools()}
+        assert client.revision in ("2025-11-25", "2026-07-28")
+        client.ping()
+        client.set_log_level("error")
+        assert client.list_resources() == []
+        assert client.read_resource("book://emma").contents[0].text == "emma"  # type: ignore[union-attr]
+        assert [prompt.name for prompt in client.list_prompts()] == ["review"]
+        assert client.get_prompt("review", {"title": "Emma"}).messages
+        result = client.call_tool(
+            "bind",
+            {"title": "Emma", "sheets": 2},
+            on_progress=lambda done, total, message: progress.append(done),
+        )
+        assert words(result) == "bound Emma"
+        with pytest.raises(RemoteError):
+            client.get_prompt("nothing")
+    assert progress == [1, 2]
+    assert THREAD not in {thread.name for thread in threading.enumerate()}
+
+
+def test_changes_are_iterated(client: SyncClient) -> None:
+    with client, client.listen(tools=True) as changes:
+        client.call_tool("rearrange", {"what": "tools"})
+        assert next(iter(changes)) == Change("tools")
+        with pytest.raises(CallTimedOut):
+            changes.next(timeout=0.05)
+
+
+def test_functions_run_in_the_thread_that_waits(library: list[RunningServer]) -> None:
+    """Each in that of its own call."""
+
+    def fill_in(form: Any) -> dict[str, Any]:
+        return {"value": threading.current_thread().name}
+
+    def sign(number: int) -> tuple[str, str]:
+        result = client.call_tool("sign", {"title": str(number)})
+        return words(result), f"{number}: {threading.current_thread().name}"
+
+    for revision in ("2025-11-25", "2026-07-28"):
+        client = SyncClient(library[0].url, revision=revision, on_elicit=fill_in)
+        with client, ThreadPoolExecutor(4) as pool:
+            assert all(said == expected for said, expected in pool.map(sign, range(8)))
+
+
+@pytest.mark.django_db
+def test_functions_see_the_transaction_of_a_test(library: list[RunningServer]) -> None:
+    User.objects.create_user("Ada")
+
+    def fill_in(form: Any) -> dict[str, Any]:
+        return {"value": User.objects.get().username}
+
+    with SyncClient(library[0].url, on_elicit=fill_in) as client:
+        assert words(client.call_tool("sign", {"title": "Emma"})) == "Emma: Ada"
+
+
+def test_a_function_that_raises_ends_no_thread(library: list[RunningServer]) -> None:
+    def fail(form: Any) -> None:
+        raise LookupError("no card")
+
+    with SyncClient(library[0].url, on_elicit=fail, revision="2026-07-28") as client:
+        with pytest.raises(LookupError):
+            client.call_tool("sign", {"title": "Emma"})
+        client.ping()
+
+
+async def test_it_refuses_to_block_a_loop() -> None:
+    client = SyncClient("http://127.0.0.1:9/mcp")
+    with pytest.raises(RuntimeError, match="use Client"):
+        client.open()
+
+
+def test_what_is_closed_says_so(client: SyncClient) -> None:
+    with pytest.raises(ClientClosed):
+        client.list_tools()
+    with client:
+        client.ping()
+    with pytest.raises(ClientClosed):
+        client.list_tools()
+    assert "closed" in repr(client)
+
+
+def test_a_server_that_is_not_there_leaves_no_thread() -> None:
+    with pytest.raises(ConnectionFailed):
+        SyncClient("http://127.0.0.1:9/mcp").open()
+    assert THREAD not in {thread.name for thread in threading.enumerate()}
+
+
+def test_closing_ends_the_calls_of_other_threads(library: list[RunningServer]) -> None:
+    begun = threading.Event()
+
+    def doze() -> None:
+        with pytest.raises(ClientClosed):
+            client.call_tool("doze", {"name": "sync"}, on_progress=lambda *each: begun.set())
+
+    with ThreadPoolExecutor(1) as pool:
+        client = SyncClient(library[0].url)
+        client.open()
+        dozing = pool.submit(doze)
+        assert begun.wait(10)
+        client.close()
+        dozing.result(10)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_process_opens_its_own(client: SyncClient) -> None:
+    """As a pre-forking server or Celery makes them, with a client that the parent has opened."""
+    with client:
+        client.ping()
+        assert in_child(lambda: client.list_tools() != []) == 0
+        assert in_child(client.close) == 0
+        client.ping()
+
+
+def in_child(work: Callable[[], object]) -> int:
+    """Do something in a forked process; return its exit code."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            code = 0 if work() in (True, None) else 2
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

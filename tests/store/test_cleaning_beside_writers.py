@@ -1,0 +1,253 @@
+"""Cleaning at the same moment as everything else, on threads with connections of their own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+
+from django_mcp.clock import DatabaseNow
+from django_mcp.models import PendingRequest, Session
+from django_mcp.protocol.errors import SessionNotFound
+from django_mcp.store import cleanup, outbox, sessions
+from django_mcp.store.cleanup import Sweep, kinds
+from django_mcp.store.database import wait_briefly
+from django_mcp.store.sessions import LIVE, end_expired
+from django_mcp.store.settling import settle
+
+from .aging import forget, let_pass, prune, row_counts
+from .visiting import Running, Visit, resource
+from .writing import A_WHILE, BOUND, Client, at_once, register
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def worn_out() -> Visit:
+    """Return a session that expired while its client's last request was on the way."""
+    visit = Visit()
+    let_pass(days=60)
+    return visit
+
+
+# F19
+
+
+def test_whoever_registers_first_keeps_the_session(monkeypatch):
+    visit = worn_out()
+    inside, insert = threading.Event(), outbox._insert
+
+    def slowly(*args: Any) -> None:
+        insert(*args)
+        inside.set()
+        threading.Event().wait(A_WHILE)  # nobody has committed yet, and somebody wants to end it
+
+    def expire() -> int:
+        assert inside.wait(BOUND)
+        return end_expired([visit.row.pk])
+
+    monkeypatch.setattr(outbox, "_insert", slowly)
+    (running, late), ended = at_once(lambda: register(visit), expire)
+    assert (late, ended, visit.row.state in LIVE) == (False, 0, True)
+    assert not running.end().lost
+    assert end_expired([visit.row.pk]) == 1
+
+
+def test_whoever_ends_the_session_first_leaves_no_call(monkeypatch):
+    visit = worn_out()
+    inside, expired = threading.Event(), sessions.expired_sessions
+
+    def slowly() -> Any:
+        inside.set()
+        threading.Event().wait(A_WHILE)
+        return expired()
+
+    def late() -> tuple[Running, bool]:
+        assert inside.wait(BOUND)
+        return register(visit)
+
+    monkeypatch.setattr(sessions, "expired_sessions", slowly)
+    ended, (_, lost) = at_once(lambda: end_expired([visit.row.pk]), late)
+    assert (ended, lost, visit.row.state) == (1, True, "ended")
+    assert not PendingRequest.objects.exists()
+
+
+def test_exactly_one_of_the_two_wins():
+    won = set()
+    for _ in range(30):
+        visit = worn_out()
+        (_, lost), ended = at_once(
+            lambda visit=visit: register(visit), lambda visit=visit: end_expired([visit.row.pk])
+        )
+        assert (lost, ended, visit.row.state) in [(True, 1, "ended"), (False, 0, "opened")]
+        won.add(lost)
+    assert won
+
+
+def test_a_request_that_uses_the_session_keeps_it_as_well():
+    for _ in range(20):
+        visit = Visit()
+        let_pass(days=2)
+        used, ended = at_once(
+            lambda visit=visit: _tried(visit.use), lambda visit=visit: end_expired([visit.row.pk])
+        )
+        assert (used, ended) in [(True, 0), (False, 1)]
+        assert (visit.row.state == "ended") is bool(ended)
+
+
+def _tried(work: Callable[[], Any]) -> bool:
+    try:
+        work()
+    except SessionNotFound:
+        return False
+    return True
+
+
+def test_expiry_by_several_processes_ends_each_session_once():
+    visits = [Visit() for _ in range(40)]
+    let_pass(days=2)
+    assert sum(at_once(*[lambda: forget("expired sessions, which end", 7)] * 4)) == len(visits)
+
+
+# Writers
+
+
+@pytest.fixture
+def _at_once(monkeypatch):
+    """Let everything go as soon as it has ended, which leaves no room for mistakes."""
+    for age in ("_kept", "_replayable"):
+        monkeypatch.setattr(cleanup, age, timedelta)
+
+
+@pytest.fixture
+def violations(monkeypatch) -> list[IntegrityError]:
+    """Collect what the outbox takes for the end of a stream."""
+    found: list[IntegrityError] = []
+    write = outbox._keep
+
+    def watched(*args: Any) -> Any:
+        try:
+            return write(*args)
+        except IntegrityError as error:
+            found.append(error)
+            raise
+
+    monkeypatch.setattr(outbox, "_keep", watched)
+    return found
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_writers_into_a_session_that_is_being_removed_find_that_it_has_ended(violations):
+    clients = [Client(seed) for seed in range(3)]
+    working = threading.Event()
+
+    def clean() -> int:
+        rounds = 0
+        while not working.is_set():
+            for kind in kinds():
+                kind.forget_all(7)
+            rounds += 1
+        return rounds
+
+    def use() -> None:
+        try:
+            at_once(*[client.work for client in clients], leave)
+        finally:
+            working.set()
+
+    def leave() -> None:
+        for client in clients:
+            threading.Event().wait(A_WHILE)
+            client.visit.leave()
+
+    _, *rounds = at_once(use, clean, clean)
+    assert all(rounds)
+    assert violations == []
+    assert sum(client.collided for client in clients) < 20
+    # What was still running is settled, as that of the dead; then nothing is left.
+    PendingRequest.objects.update(lease_until=DatabaseNow() - timedelta(seconds=1))
+    settle()
+    prune()
+    prune()
+    assert not any(row_counts().values())
+
+
+# Cleaners
+
+
+def test_two_at_once_remove_everything_once():
+    for number in range(30):
+        visit = Visit()
+        visit.subscribe(resource(number))
+        visit.hear("unread")
+        for _ in range(3):
+            visit.call().ask().end()
+        visit.cancel("early")
+        visit.leave()
+    let_pass(days=8)
+    counted = {each.name: each.count() for each in kinds() if each.count()}
+    both = at_once(*[lambda: prune(7)] * 2)
+    assert not any(row_counts().values())
+    assert {name: sum(each.get(name, 0) for each in both) for name in counted} == counted
+
+
+def test_a_session_is_read_and_used_while_another_ones_rows_go(monkeypatch):
+    """P15: no lock of a batch touches anybody else's rows."""
+    gone, here = Visit(), Visit()
+    for visit in (gone, here):
+        visit.call().end()
+    gone.leave()
+    let_pass(hours=1)
+    inside, done = threading.Event(), threading.Event()
+    delete = cleanup._delete
+
+    def slowly(*args: Any) -> int:
+        with transaction.atomic():
+            number = delete(*args)
+            inside.set()
+            assert connection.vendor == "sqlite" or done.wait(BOUND)
+        return number
+
+    def use() -> None:
+        assert inside.wait(BOUND)
+        here.use()
+        here.subscribe(resource(1))
+        here.call(number=2).end()
+        done.set()
+
+    monkeypatch.setattr(cleanup, "_delete", slowly)
+    at_once(lambda: forget("messages"), use)
+
+
+def test_a_sweep_gives_way_where_the_database_is_locked(monkeypatch, caplog):
+    monkeypatch.setattr(cleanup, "SWEEP", 0)
+    monkeypatch.setattr(cleanup, "STEP", 0)
+    Visit()
+    let_pass(days=2)
+    if connection.vendor != "sqlite":
+        pytest.skip("only SQLite has one lock for all writers")
+    locked, done = threading.Event(), threading.Event()
+
+    def write() -> None:
+        with transaction.atomic():
+            Session.objects.update(server="elsewhere")
+            locked.set()
+            assert done.wait(BOUND)
+
+    def sweep() -> None:
+        assert locked.wait(BOUND)
+        wait_briefly()
+        own = Sweep()
+        own.stir()
+        own.tick()
+        done.set()
+        for _ in kinds():
+            own.tick()
+
+    at_once(write, sweep)
+    assert not caplog.records
+    assert Session.objects.get().state in LIVE
+    assert forget("expired sessions, which end") == 1

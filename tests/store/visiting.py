@@ -1,0 +1,163 @@
+"""Clients that leave rows behind, by the ways that rows come into being."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import AnonymousUser
+
+from django_mcp.models import OutgoingMessage, PendingRequest, Session, Stream
+from django_mcp.protocol.lifecycle import Sender
+from django_mcp.protocol.messages import Notification, encode, notification
+from django_mcp.protocol.versions import NEWEST_LEGACY
+from django_mcp.server.changes import Kind, Topic
+from django_mcp.server.ports import Principal
+from django_mcp.store import outbox, streams
+from django_mcp.store.inbox import Inbox
+from django_mcp.store.outbox import Process, keep
+from django_mcp.store.posts import Call, Kept, Post, Question
+from django_mcp.store.sessions import SessionStore
+from django_mcp.store.subscriptions import Subscriptions, begin_listening, end_listening
+
+SERVER = "shop"
+NOBODY = Principal(AnonymousUser())
+ALIVE = Process("alive", "")
+DEAD = Process("dead", "")
+
+
+def resource(number: int) -> Topic:
+    """Return the topic of a resource."""
+    return Topic(Kind.RESOURCE, f"order://{number}")
+
+
+class Running:
+    """A POST with one call, as the process that runs it has it."""
+
+    method = "tools/call"
+
+    def __init__(
+        self,
+        session: str | None,
+        process: Process = ALIVE,
+        number: Any = 1,
+        principal: Principal = NOBODY,
+    ) -> None:
+        self.process = process
+        self.post = Post(
+            server=SERVER,
+            principal=principal,
+            session_id=session,
+            durable=session is not None,
+            submit=lambda post: None,
+        )
+        self.call = Call(number, self.method, "lasts")
+        self.post.begin(self.call)
+
+    def say(self, text: str = "a word") -> Running:
+        """Say something, which is not written yet."""
+        params = {"level": "info", "data": text}
+        self.post.say(notification(Notification("notifications/message", params)))
+        return self
+
+    def ask(self) -> Running:
+        """Ask something, and have it written."""
+        self.post.ask(Question(self.call, "elicitation/create", {"message": "?"}, 60))
+        self.write()
+        return self
+
+    def write(self) -> Kept:
+        """Write what there is to write."""
+        (kept,) = keep([self.post.take()], self.process)
+        assert isinstance(kept, Kept), kept
+        return kept
+
+    def end(self) -> Kept:
+        """Answer."""
+        answer = encode({"jsonrpc": "2.0", "id": self.call.request_id, "result": {}})
+        self.post.end(self.call, PendingRequest.State.ANSWERED, answer)
+        return self.write()
+
+    @property
+    def row(self) -> PendingRequest:
+        """Its row."""
+        return PendingRequest.objects.get(pk=self.call.id)
+
+    @property
+    def stream(self) -> Stream:
+        """The row of its stream."""
+        return Stream.objects.get(pk=self.post.id)
+
+    def bodies(self) -> list[str]:
+        """Return what can be fetched of it."""
+        rows = OutgoingMessage.objects.filter(stream=self.post.id).order_by("seq")
+        return list(rows.values_list("body", flat=True))
+
+
+class Visit:
+    """A client's session."""
+
+    def __init__(self, principal: Principal = NOBODY) -> None:
+        sender = Sender({"name": "visitor", "version": "1"}, {})
+        self.principal = principal
+        self.store = SessionStore(SERVER)
+        self.info, self.secret = self.store.open(principal, NEWEST_LEGACY, sender)
+
+    @property
+    def row(self) -> Session:
+        """Its row."""
+        return Session.objects.get(pk=self.info.id)
+
+    def call(self, process: Process = ALIVE, number: Any = 1) -> Running:
+        """Begin a call, which says a word."""
+        running = self.begin(process, number).say()
+        running.write()
+        return running
+
+    def begin(self, process: Process = ALIVE, number: Any = 1) -> Running:
+        """Begin a call, which has no row yet."""
+        return Running(self.info.id, process, number, self.principal)
+
+    def listen(self) -> Stream:
+        """Return its own stream."""
+        return streams.open_own(self.info)
+
+    def hear(self, *words: str) -> None:
+        """Get messages into its own stream."""
+        bodies = [encode({"jsonrpc": "2.0", "method": word}).decode() for word in words]
+        outbox.put(self.listen().pk, bodies)
+
+    def subscribe(self, *topics: Topic) -> None:
+        """Want to hear of resources."""
+        for topic in topics:
+            Subscriptions(SERVER).subscribe(self.info, topic)
+
+    def cancel(self, request_id: Any) -> None:
+        """Cancel a call that has no row."""
+        Inbox(SERVER).cancel(self.info, request_id, "early")
+
+    def use(self) -> None:
+        """Send a request that leaves no row."""
+        self.store.touch(self.info)
+
+    def leave(self) -> None:
+        """End it."""
+        self.store.end(self.secret, self.principal)
+
+
+class Listening(Running):
+    """A request of the modern era that listens to resources."""
+
+    method = "subscriptions/listen"
+
+    def __init__(
+        self, *topics: Topic, process: Process = ALIVE, principal: Principal = NOBODY
+    ) -> None:
+        super().__init__(None, process, principal=principal)
+        with self.post.registering():
+            begin_listening(self.call, self.post, topics, owner=process.id, channel="")
+
+    def end(self) -> Kept:
+        """End it, as its client goes."""
+        kept = super().end()
+        end_listening(self.call.id)
+        return kept

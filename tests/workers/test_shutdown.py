@@ -1,0 +1,331 @@
+"""F2: a process that is asked to stop, under each server that people use."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, suppress
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from .client import Client, Stateless
+from .serving import Workers, serving
+
+DOORS = ["mount", "asgi-view", "daphne", "gunicorn", "granian"]
+SYNCHRONOUS, ASYNCHRONOUS = ["mount", "asgi-view", "gunicorn"], ["mount", "daphne", "granian"]
+BOUND = 30
+
+
+@pytest.fixture(params=DOORS)
+def hasty(request: pytest.FixtureRequest) -> Iterator[Workers]:
+    """A process that gives its calls no time worth mentioning, and another one."""
+    with serving(request.param, "mount", SHUTDOWN="0.3") as served:
+        yield served
+
+
+@pytest.fixture(params=DOORS)
+def patient(request: pytest.FixtureRequest) -> Iterator[Workers]:
+    """A process that lets its calls end."""
+    with serving(request.param, "mount", SHUTDOWN="60") as served:
+        yield served
+
+
+def stop(workers: Workers, number: signal.Signals = signal.SIGTERM) -> None:
+    workers.servers[0].process.send_signal(number)
+
+
+async def has_stopped(workers: Workers) -> bool:
+    """Return whether the process ends, in time."""
+    try:
+        await asyncio.to_thread(workers.servers[0].process.wait, BOUND)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+async def session(workers: Workers, http: httpx.AsyncClient, **capabilities: Any) -> Client:
+    return await (await Client(workers.urls, http).open(**capabilities)).ready()
+
+
+async def reached(workers: Workers, name: str) -> None:
+    async with asyncio.timeout(BOUND):
+        while not workers.gates.reached(name):
+            await asyncio.sleep(0.02)
+
+
+async def refuses_by_itself(client: Client) -> bool:
+    """Wait until new calls are refused; before that they run as ever.
+
+    False where the server has stopped to accept connections before us.
+    """
+    async with asyncio.timeout(BOUND):
+        while True:
+            try:
+                async with client.call("work", id="late", value="late") as late:
+                    (message,) = await late.all()
+            except httpx.TransportError:
+                return False
+            if late.status == 503:
+                break
+            assert "result" in message
+    assert (message["id"], message["error"]["code"]) == ("late", -32603)
+    assert int(late.headers["Retry-After"]) > 0
+    return True
+
+
+async def answers_what_is_no_call(workers: Workers, client: Client) -> None:
+    """Make a request that nobody has to wait for."""
+    try:
+        async with client.post("tools/list") as listed:
+            assert listed.status == 200
+    except httpx.ConnectError:
+        # It stops to accept connections when it likes.
+        assert is_granian(workers)
+
+
+def is_granian(workers: Workers) -> bool:
+    return "granian" in workers.servers[0].process.args
+
+
+async def rows_of(client: Client) -> Any:
+    async with client.at(1).call("session_rows", secret=client.session_id) as rows:
+        (found,) = await rows.all()
+    return found["result"]["structuredContent"]
+
+
+def test_streams_end_so_that_their_clients_come_back(patient):
+    """The legacy one resumably, the modern one with its result, and all without an error."""
+
+    async def main(http):
+        client = await session(patient, http)
+        modern = Stateless(patient.urls[0], http)
+        wanted = {"notifications": {"toolsListChanged": True}}
+        async with (
+            client.at(0).listen() as own,
+            modern.post("subscriptions/listen", id="me", **wanted) as listening,
+        ):
+            lines = own.lines
+            assert (await anext(lines)).startswith("id:")
+            while await anext(lines):
+                pass
+            heard = listening.messages()
+            assert "acknowledged" in (await anext(heard))["method"]
+            stop(patient)
+            rest = [line async for line in lines]
+            (result,) = [message async for message in heard]
+        assert await has_stopped(patient)
+        async with client.at(1).listen() as again:
+            assert again.status == 200
+        return rest, result
+
+    rest, result = patient.run(main)
+    assert any(line.startswith("retry:") for line in rest)
+    assert result["id"] == "me"
+    assert result["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == "me"
+
+
+@pytest.mark.parametrize(
+    ("patient", "tool"),
+    [*((door, "hold") for door in SYNCHRONOUS), *((door, "ahold") for door in ASYNCHRONOUS)],
+    indirect=["patient"],
+)
+def test_calls_that_run_may_end(patient, tool):
+    """One that has spoken, one that has not, and one whose client has gone."""
+    names = [uuid4().hex for _ in range(3)]
+
+    async def main(http):
+        client = await session(patient, http)
+        here = client.at(0)
+        async with AsyncExitStack() as stack:
+            async with here.call(tool, id=names[2], value=names[2], speaks=True) as leaving:
+                await anext(leaving.messages())
+            speaking = await stack.enter_async_context(
+                here.call(tool, id=names[0], value=names[0], speaks=True)
+            )
+            messages = speaking.messages()
+            await anext(messages)
+            silent = asyncio.create_task(
+                stack.enter_async_context(here.call(tool, id=names[1], value=names[1]))
+            )
+            await reached(patient, names[1])
+            stop(patient)
+            if await refuses_by_itself(here):
+                await answers_what_is_no_call(patient, here)
+            for name in names:
+                patient.gates.open(name)
+            spoken = [message async for message in messages]
+            unspoken = await (await silent).all()
+        assert await has_stopped(patient)
+        async with client.at(1).listen(leaving.last_id) as again:
+            left = await again.all()
+        return spoken[-1], unspoken[-1], left[-1], await rows_of(client)
+
+    *ends, left, rows = patient.run(main)
+    if is_granian(patient) and "error" in left:
+        # It ends the loop as soon as its connections have ended, whatever runs there.
+        assert left["id"] == names[2]
+    else:
+        ends.append(left)
+    for name, end in zip(names, ends, strict=False):
+        assert (end["id"], end["result"]["content"][0]["text"]) == (name, name)
+    assert rows["open"] == rows["running"] == 0
+
+
+@pytest.mark.parametrize("patient", ["mount", "daphne"], indirect=True)
+def test_who_presses_ctrl_c_does_not_wait(patient):
+    name = uuid4().hex
+
+    async def main(http):
+        client = await session(patient, http)
+        async with client.at(0).call("stay", id=name, value=name, speaks=True) as answer:
+            messages = answer.messages()
+            await anext(messages)
+            stop(patient, signal.SIGINT)
+            (error,) = [message async for message in messages]
+        assert await has_stopped(patient)
+        return error
+
+    error = patient.run(main)
+    assert (error["id"], error["error"]["code"]) == (name, -32603)
+
+
+@pytest.mark.parametrize(
+    ("hasty", "tool"),
+    [*((door, "stay") for door in SYNCHRONOUS), *((door, "ahold") for door in ASYNCHRONOUS)],
+    indirect=["hasty"],
+)
+def test_calls_that_take_too_long_end_at_once_with_an_error_of_their_id(hasty, tool):
+    """Also where a synchronous function goes on: nobody waits for the thread."""
+    names = [uuid4().hex for _ in range(4)]
+
+    async def main(http):
+        client = await session(hasty, http)
+        here, modern = client.at(0), Stateless(hasty.urls[0], http)
+        async with AsyncExitStack() as stack:
+            async with here.call(tool, id=names[2], value=names[2], speaks=True) as leaving:
+                await anext(leaving.messages())
+            speaking = await stack.enter_async_context(
+                here.call(tool, id=names[0], value=names[0], speaks=True)
+            )
+            messages = speaking.messages()
+            await anext(messages)
+            silent = asyncio.create_task(
+                stack.enter_async_context(here.call(tool, id=names[1], value=names[1]))
+            )
+            arguments = {"value": names[3]}
+            stateless = asyncio.create_task(
+                stack.enter_async_context(
+                    modern.post("tools/call", id=names[3], name=tool, arguments=arguments)
+                )
+            )
+            await reached(hasty, names[1])
+            await reached(hasty, names[3])
+            stop(hasty)
+            spoken = [message async for message in messages]
+            unspoken = await (await silent).all()
+            modern_end = await (await stateless).all()
+        assert await has_stopped(hasty)
+        async with client.at(1).listen(leaving.last_id) as again:
+            left = await again.all()
+        return spoken[-1], unspoken[-1], left[-1], modern_end[-1], await rows_of(client)
+
+    *ends, rows = hasty.run(main)
+    for name, end in zip(names, ends, strict=True):
+        assert (end["id"], end["error"]["code"]) == (name, -32603)
+        assert "unknown" in end["error"]["message"]
+    assert set(rows["requests"]) == {"failed"}
+    assert rows["open"] == 0
+
+
+@pytest.mark.parametrize("patient", ["mount", "daphne"], indirect=True)
+def test_the_second_signal_is_in_a_hurry(patient):
+    name = uuid4().hex
+
+    async def main(http):
+        client = await session(patient, http)
+        async with client.at(0).call("ahold", id=name, value=name, speaks=True) as answer:
+            await anext(answer.messages())
+            stop(patient)
+            await asyncio.sleep(0.5)
+            assert patient.servers[0].process.poll() is None
+            stop(patient)
+        return await has_stopped(patient)
+
+    assert patient.run(main)
+
+
+# Under WSGI the server alone is asked to stop: there is no loop that could tell its calls.
+
+
+@pytest.fixture
+def threaded(request: pytest.FixtureRequest) -> Iterator[Workers]:
+    """A process of gunicorn's with threads, and another one that settles what it leaves."""
+    arguments = f"--graceful-timeout {request.param}"
+    with serving("wsgi", "mount", GUNICORN_CMD_ARGS=arguments, LEASE="2") as served:
+        yield served
+
+
+async def answers_nobody_else(workers: Workers) -> None:
+    """Wait until new connections are not served. What is slow may be taken for that: no harm."""
+    async with asyncio.timeout(BOUND), httpx.AsyncClient(timeout=3) as other:
+        with suppress(httpx.TransportError):
+            while True:
+                await other.options(workers.urls[0], headers={"Connection": "close"})
+
+
+async def rows_become(client: Client, **expected: Any) -> None:
+    async with asyncio.timeout(BOUND):
+        while True:
+            rows = await rows_of(client)
+            if {name: rows[name] for name in expected} == expected:
+                return
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("threaded", [60], indirect=True)
+def test_under_wsgi_the_server_lets_calls_end(threaded):
+    name = uuid4().hex
+
+    async def main(http):
+        client = await session(threaded, http)
+        call = asyncio.create_task(_answer_of(client.at(0).call("hold", id=name, value=name)))
+        await reached(threaded, name)
+        stop(threaded)
+        await answers_nobody_else(threaded)
+        threaded.gates.open(name)
+        result = await call
+        assert await has_stopped(threaded)
+        return result, await rows_of(client)
+
+    result, rows = threaded.run(main)
+    assert (result["id"], result["result"]["content"][0]["text"]) == (name, name)
+    assert rows["running"] == 0
+
+
+@pytest.mark.parametrize("threaded", [1], indirect=True)
+def test_under_wsgi_a_call_that_takes_too_long_is_killed_and_settled_by_others(threaded):
+    name = uuid4().hex
+
+    async def main(http):
+        client = await session(threaded, http)
+        call = asyncio.create_task(_answer_of(client.at(0).call("stay", id=name, value=name)))
+        await reached(threaded, name)
+        await rows_become(client, running=1)
+        stop(threaded)
+        with pytest.raises(httpx.TransportError):
+            await call
+        assert await has_stopped(threaded)
+        await rows_become(client, requests=["failed"])
+
+    threaded.run(main)
+
+
+async def _answer_of(sending: Any) -> Any:
+    async with sending as answer:
+        (message,) = await answer.all()
+    return message
