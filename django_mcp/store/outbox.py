@@ -22,7 +22,7 @@ from ..models import OutgoingMessage, PendingRequest, Session, Stream
 from .database import alias, has_collided, insist, is_locked, is_outage
 from .pending import call_row, early_cancellations, question_row
 from .posts import Batch, Call, Kept
-from .sessions import LIVE
+from .sessions import LIVE, lock_in_order
 
 State = PendingRequest.State
 
@@ -153,13 +153,15 @@ def _enter_sessions(pairs: Sequence[tuple[Batch, Kept]]) -> None:
     }
     if not entering:
         return
+    lock_in_order(entering)
     sessions = Session.objects.using(alias()).filter(pk__in=sorted(entering), state__in=LIVE)
     living = entering
     if sessions.update(last_active=DatabaseNow()) != len(entering):
         living = {str(pk) for pk in sessions.values_list("pk", flat=True)}
     for batch, kept in pairs:
-        session = batch.post.session_id
-        kept.lost = session in entering and session not in living
+        if batch.post.session_id in entering - living:
+            # Whoever has rows already ends in them: somebody waits for that.
+            kept.lost, batch.questions = batch.opens, []
     _find_cancelled([pair for pair in pairs if pair[0].begun and pair[0].post.session_id])
 
 

@@ -6,12 +6,12 @@ import hashlib
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from django.db import transaction
+from django.db import connections, transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from ..clock import DatabaseNow
@@ -69,6 +69,7 @@ def end_expired(keys: Sequence[Any]) -> int:
         sessions = Session.objects.using(alias()).filter(pk__in=keys)
         # Locked first, then asked: whoever registers a call meanwhile waits for this, or is seen.
         # In one statement the lock would be waited for with the answer at hand.
+        lock_in_order(keys)
         sessions.update(state=F("state"))
         expired = list(expired_sessions().filter(pk__in=keys).values_list("pk", flat=True))
         sessions = Session.objects.using(alias()).filter(pk__in=expired)
@@ -77,13 +78,23 @@ def end_expired(keys: Sequence[Any]) -> int:
 
 def end_sessions(sessions: QuerySet[Session]) -> int:
     """End those of ``sessions`` that are live; return how many that were."""
+    live = sessions.filter(state__in=LIVE)
     with available():
-        ended = sessions.filter(state__in=LIVE).update(
-            state=Session.State.ENDED, ended=DatabaseNow()
-        )
+        ended = insist(lambda: live.update(state=Session.State.ENDED, ended=DatabaseNow()))
         if ended:
             forget_rows(sessions)
         return ended
+
+
+def lock_in_order(keys: Collection[Any]) -> None:
+    """Lock the rows of several sessions for an UPDATE of theirs, within a transaction.
+
+    PostgreSQL locks them as it comes across them, each statement in another order, so that two
+    processes would wait for each other. MySQL comes by the key; SQLite has one lock.
+    """
+    if len(keys) > 1 and connections[alias()].features.has_select_for_no_key_update:
+        rows = Session.objects.using(alias()).filter(pk__in=keys).order_by("pk")
+        list(rows.select_for_update(no_key=True).values_list("pk", flat=True))
 
 
 def is_ready(session: SessionInfo) -> bool:
@@ -94,13 +105,17 @@ def is_ready(session: SessionInfo) -> bool:
 
 
 def note_use(requests: Mapping[str, int]) -> None:
-    """Note that sessions have been used, each by so many requests."""
+    """Note that sessions have been used, each by so many requests: all of them, or none."""
+    if not requests:
+        return
     by_number: dict[int, list[str]] = defaultdict(list)
     for session, number in requests.items():
         by_number[number].append(session)
-    for number, used in by_number.items():
-        living = Session.objects.using(alias()).filter(pk__in=used, state__in=LIVE)
-        living.update(last_active=DatabaseNow(), request_count=F("request_count") + number)
+    with transaction.atomic(using=alias()):
+        lock_in_order(requests)
+        for number, used in by_number.items():
+            living = Session.objects.using(alias()).filter(pk__in=used, state__in=LIVE)
+            living.update(last_active=DatabaseNow(), request_count=F("request_count") + number)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import sys
 import uuid
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Self
@@ -262,14 +263,18 @@ class Shown:
         return chunk or None
 
     def close(self) -> None:
-        """Show no more. From any thread, more than once, and while memory is collected."""
+        """Show no more. From any thread, and more than once."""
         if showing.pop(self._mailbox, None) is not None:
             self._mailbox.wake = _nothing
             self._closed()
 
     def __del__(self) -> None:
-        if not sys.is_finalizing():
-            self.close()
+        if sys.is_finalizing() or showing.pop(self._mailbox, None) is None:
+            return
+        # By the collector, in whatever thread, which may hold the very lock that is wanted now.
+        self._mailbox.wake = _nothing
+        with suppress(RuntimeError):  # of a loop that has closed, as a process ends
+            self._loop.call_soon_threadsafe(self._closed)
 
     def __aiter__(self) -> Self:
         return self

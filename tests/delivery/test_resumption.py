@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 
 import pytest
 from django.core.asgi import get_asgi_application
@@ -11,6 +12,7 @@ from django.core.asgi import get_asgi_application
 from django_mcp.models import OutgoingMessage, PendingRequest, Session, Stream
 from django_mcp.store import outbox
 from django_mcp.store.ledger import ledger
+from django_mcp.transport.streams import Mailbox, Shown
 
 from . import site
 from .streaming import Client
@@ -353,6 +355,30 @@ def test_a_stream_that_nobody_begins_to_read_is_left(on_loop, settings):
         # Nobody tells of it: it shows when the response is collected, which may take a while.
         await until(lambda: (gc.collect(), Stream.objects.get().reader)[1], "")
         assert not ledger().readers
+
+    on_loop(main())
+
+
+def test_a_stream_that_is_collected_in_the_middle_of_anything_waits_for_nothing(on_loop):
+    """As in the ledger's thread, while that holds the lock which whoever wakes it needs."""
+
+    async def main():
+        lock, left = threading.Lock(), threading.Event()
+
+        def leave():
+            with lock:
+                left.set()
+
+        held = [Shown(Mailbox(asyncio.get_running_loop()), leave)]
+
+        def collect():
+            with lock:
+                held.clear()
+
+        collecting = threading.Thread(target=collect, daemon=True)
+        collecting.start()
+        await until(collecting.is_alive, False)
+        await until(left.is_set, True)
 
     on_loop(main())
 
