@@ -7,35 +7,28 @@ anywhere, and is answered at once.
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any
 
 from ..conf import get_settings
 from ..protocol import sse
-from ..protocol.errors import (
-    SessionNotFound,
-    access_revoked,
-    cancelled,
-    session_ended,
-    shutting_down,
-)
+from ..protocol.errors import SessionNotFound, cancelled
 from ..server.ports import Runner
 from ..store.ledger import ledger
-from ..store.posts import Call, Kept, Kind, Message, Post, unheard
+from ..store.posts import Call, Kept, Kind, Message, unheard
 from ..store.readers import Reader
-from ..store.requests import Running, Stop
+from ..store.requests import Stop
 from . import replies
 from .connections import Connection
 from .http import Reply
+from .making import Making, keep, start
 from .peers import CallPeer, Direct, Durable
-from .posted import Item, Outcome, Posted, state_of
+from .posted import Item, Posted, state_of
 from .replies import Answer
 from .staying import Staying
 from .streams import RETRY_MS, EventId, Mailbox, Shown, reader_into, resume
-
-T = TypeVar("T")
+from .threads import call_on
 
 
 class Answering:
@@ -59,7 +52,7 @@ class Answering:
         self._reader: Reader | None = None
         self._connected = True
         self._lost = False
-        self._calls: dict[Call, _Making] = {}
+        self._calls: dict[Call, Making] = {}
 
     async def reply(self) -> Reply:
         """Wait until the calls have ended or something is to be streamed, and reply."""
@@ -89,7 +82,7 @@ class Answering:
         return self._posted.reply(task.result())
 
     def _watch(self, task: asyncio.Task[Any]) -> None:
-        _keep(task)
+        keep(task)
         # Counted as long as the call runs, which may be longer than its connection lasts.
         task.add_done_callback(lambda _: self._connection.leave())
         task.add_done_callback(lambda _: self._look())
@@ -138,10 +131,10 @@ class Answering:
 
     def _begin(self, item: Item) -> None:
         call = item.call()
-        self._calls[call] = _Making(item, call, self._peer(call), self._soon)
+        self._calls[call] = Making(item, call, self._peer(call), self._soon)
         self._post.begin(call)
 
-    async def _make(self, making: _Making, *, last: bool) -> Answer:
+    async def _make(self, making: Making, *, last: bool) -> Answer:
         outcome = await making.outcome(self._runner)
         if making.peer.stays:
             await making.peer.stay()
@@ -254,109 +247,4 @@ class Answering:
                 making.peer.stop(partial(making.end, Stop.CANCELLED))
 
     def _soon(self, function: Callable[..., object], *args: object) -> None:
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(function, *args)
-
-
-class _Making:
-    """One call of a POST, and what may end it early."""
-
-    __slots__ = (
-        "_ended",
-        "_has_left",
-        "_is_over",
-        "_running",
-        "_soon",
-        "_why",
-        "call",
-        "item",
-        "peer",
-    )
-
-    def __init__(self, item: Item, call: Call, peer: CallPeer, soon: Callable[..., object]) -> None:
-        self.item = item
-        self.call = call
-        self.peer = peer
-        self._soon = soon
-        self._running: Running | None = None
-        self._has_left = False
-        self._is_over = False
-        self._why: Stop | None = None
-        self._ended: asyncio.Future[None] | None = None
-
-    def watch(self, post: Post) -> None:
-        """Let the ledger know of the call, unless it has ended already."""
-        if not self._has_left:
-            guard = self.item.guard_of(self.peer)
-            self._running = Running(self.call, post, self._stop, self.peer.pulse, guard)
-            ledger().requests.begin(self._running)
-
-    def leave(self) -> None:
-        """Let the ledger forget the call."""
-        self._has_left = True
-        if self._running is not None:
-            ledger().requests.end(self._running)
-            self._running = None
-
-    async def outcome(self, runner: Runner) -> Outcome:
-        """Make the call; return how it has ended, or has been ended."""
-        if self._is_over:
-            return _stopped(self._why)
-        making = start(self.item.outcome(self.peer, runner))
-        if making.done():
-            return making.result()
-        self._ended = asyncio.get_running_loop().create_future()
-        making.add_done_callback(lambda _: self.end(None))
-        await self._ended
-        if self._why is None:
-            return making.result()
-        # An asynchronous function is cancelled; a synchronous one ends at its next word. Nobody
-        # waits for either.
-        making.cancel()
-        _keep(making)
-        return _stopped(self._why)
-
-    def end(self, why: Stop | None) -> None:
-        """End the call, unless it is over: by itself, if there is no ``why``. On the loop."""
-        if self._is_over:
-            return
-        self._is_over, self._why = True, why
-        if self._ended is not None:
-            self._ended.set_result(None)
-
-    def _stop(self, why: Stop) -> None:
-        """End the call early. From any thread, and more than once."""
-
-        def note() -> None:
-            if not self.peer.concludes:
-                self._soon(self.end, why)
-
-        self.peer.stop(note)
-
-
-def start(coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    """Run ``coroutine`` as a task: at once up to where it first waits, where Python can do that."""
-    return asyncio.Task(coroutine, loop=asyncio.get_running_loop(), **_AT_ONCE)
-
-
-def _stopped(why: Stop | None) -> Outcome:
-    return (_ENDS.get(why, cancelled) if why else cancelled)()
-
-
-_ENDS = {
-    Stop.SESSION_ENDED: session_ended,
-    Stop.ACCESS_REVOKED: access_revoked,
-    Stop.SHUTTING_DOWN: shutting_down,
-}
-
-
-def _keep(task: asyncio.Task[T]) -> asyncio.Task[T]:
-    _tasks.add(task)
-    task.add_done_callback(_tasks.discard)
-    return task
-
-
-_AT_ONCE: Final[dict[str, Any]] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
-
-_tasks: set[asyncio.Task[Any]] = set()
-"""Calls must not be collected while they run, whatever becomes of their connections."""
+        call_on(self._loop, function, *args)

@@ -21,7 +21,7 @@ from django.db import close_old_connections, connections
 
 from ..conf import get_settings
 from ..protocol.errors import Unavailable
-from .threads import DaemonThread, Work, attempt
+from .threads import DaemonThread, Work, attempt, call_on
 
 T = TypeVar("T")
 
@@ -215,9 +215,7 @@ class Lanes:
             await lane.close()
 
     def _on_loop(self, function: Callable[..., Any], *args: Any) -> None:
-        # One that is closed, perhaps in this very moment, has nobody left who waits.
-        with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(function, *args)
+        call_on(self._loop, function, *args)
 
 
 class Lease(Executor):

@@ -16,6 +16,7 @@ from ..store.subscriptions import begin_listening, end_listening
 from . import lanes
 from .peers import Direct
 from .streams import HELD, Mailbox, settle
+from .threads import call_on
 
 
 class Staying(Direct):
@@ -42,8 +43,7 @@ class Staying(Direct):
     def stop(self, note: Callable[[], object] = lambda: None) -> None:
         """Tell the call to end. From any thread."""
         super().stop(note)
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(settle, self._ended)
+        call_on(self._loop, settle, self._ended)
 
     async def listen(self, opening: Notification, wanted: Mapping[Topic, Notification]) -> None:
         """See :class:`django_mcp.server.ports.Peer`."""

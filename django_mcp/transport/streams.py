@@ -10,7 +10,6 @@ import sys
 import uuid
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Self
@@ -20,6 +19,7 @@ from ..protocol import sse
 from ..store.ledger import ledger
 from ..store.posts import Message
 from ..store.readers import Reader
+from .threads import call_on
 
 logger = logging.getLogger("django_mcp.request")
 
@@ -114,8 +114,7 @@ class Mailbox:
             return None
 
     def _tell(self) -> None:
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._wake)
+        call_on(self._loop, self._wake)
 
     def _wake(self) -> None:
         self.wake()
@@ -273,8 +272,7 @@ class Shown:
             return
         # By the collector, in whatever thread, which may hold the very lock that is wanted now.
         self._mailbox.wake = _nothing
-        with suppress(RuntimeError):  # of a loop that has closed, as a process ends
-            self._loop.call_soon_threadsafe(self._closed)
+        call_on(self._loop, self._closed)
 
     def __aiter__(self) -> Self:
         return self

@@ -1,10 +1,12 @@
-"""A thread that runs what it is given, one after the other, and keeps no process from ending."""
+"""From thread to thread: one that runs what it is given, and how to have a loop do something."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
@@ -22,6 +24,15 @@ def attempt(future: Future[T], function: Callable[..., T], /, *args: Any, **kwar
         return partial(future.set_result, function(*args, **kwargs))
     except BaseException as error:
         return partial(future.set_exception, error)
+
+
+def call_on(loop: asyncio.AbstractEventLoop, function: Callable[..., object], *args: Any) -> None:
+    """Call ``function`` on ``loop``, soon. From any thread.
+
+    A loop that is closed, perhaps in this very moment, has nobody left who waits.
+    """
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(function, *args)
 
 
 class DaemonThread(Executor):

@@ -23,7 +23,7 @@ from django_mcp.asgi import mount
 from django_mcp.auth import public
 from django_mcp.protocol import messages
 from django_mcp.store.requests import Requests
-from django_mcp.transport import answering
+from django_mcp.transport import answering, making
 from django_mcp.transport.threads import DaemonThread
 from tests.asgi import modern, post, run, urlconf
 
@@ -73,7 +73,8 @@ def costs(monkeypatch) -> Counter[str]:
     count(CursorWrapper, "execute", "statements")
     count(DaemonThread, "post", "hops")
     count(Requests, "begin", "entries")
-    count(answering, "start", "tasks")
+    for module in (answering, making):
+        count(module, "start", "tasks")
     count(asyncio, "ensure_future", "tasks")
     count(messages, "_load", "parsed")
     count(messages, "encode", "encoded")

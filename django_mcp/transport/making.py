@@ -1,0 +1,122 @@
+"""One call on an event loop: made as a task, watched by the ledger, ended early if it must be."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, TypeVar
+
+from ..protocol.errors import access_revoked, cancelled, session_ended, shutting_down
+from ..server.ports import Runner
+from ..store.ledger import ledger
+from ..store.posts import Call, Post
+from ..store.requests import Running, Stop
+from .peers import CallPeer
+from .posted import Item, Outcome
+
+T = TypeVar("T")
+
+
+class Making:
+    """One call of a POST, and what may end it early."""
+
+    __slots__ = (
+        "_ended",
+        "_has_left",
+        "_is_over",
+        "_running",
+        "_soon",
+        "_why",
+        "call",
+        "item",
+        "peer",
+    )
+
+    def __init__(self, item: Item, call: Call, peer: CallPeer, soon: Callable[..., object]) -> None:
+        self.item = item
+        self.call = call
+        self.peer = peer
+        self._soon = soon
+        self._running: Running | None = None
+        self._has_left = False
+        self._is_over = False
+        self._why: Stop | None = None
+        self._ended: asyncio.Future[None] | None = None
+
+    def watch(self, post: Post) -> None:
+        """Let the ledger know of the call, unless it has ended already."""
+        if not self._has_left:
+            guard = self.item.guard_of(self.peer)
+            self._running = Running(self.call, post, self._stop, self.peer.pulse, guard)
+            ledger().requests.begin(self._running)
+
+    def leave(self) -> None:
+        """Let the ledger forget the call."""
+        self._has_left = True
+        if self._running is not None:
+            ledger().requests.end(self._running)
+            self._running = None
+
+    async def outcome(self, runner: Runner) -> Outcome:
+        """Make the call; return how it has ended, or has been ended."""
+        if self._is_over:
+            return _stopped(self._why)
+        making = start(self.item.outcome(self.peer, runner))
+        if making.done():
+            return making.result()
+        self._ended = asyncio.get_running_loop().create_future()
+        making.add_done_callback(lambda _: self.end(None))
+        await self._ended
+        if self._why is None:
+            return making.result()
+        # An asynchronous function is cancelled; a synchronous one ends at its next word. Nobody
+        # waits for either.
+        making.cancel()
+        keep(making)
+        return _stopped(self._why)
+
+    def end(self, why: Stop | None) -> None:
+        """End the call, unless it is over: by itself, if there is no ``why``. On the loop."""
+        if self._is_over:
+            return
+        self._is_over, self._why = True, why
+        if self._ended is not None:
+            self._ended.set_result(None)
+
+    def _stop(self, why: Stop) -> None:
+        """End the call early. From any thread, and more than once."""
+
+        def note() -> None:
+            if not self.peer.concludes:
+                self._soon(self.end, why)
+
+        self.peer.stop(note)
+
+
+def start(coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """Run ``coroutine`` as a task: at once up to where it first waits, where Python can do that."""
+    return asyncio.Task(coroutine, loop=asyncio.get_running_loop(), **_AT_ONCE)
+
+
+def _stopped(why: Stop | None) -> Outcome:
+    return (_ENDS.get(why, cancelled) if why else cancelled)()
+
+
+_ENDS = {
+    Stop.SESSION_ENDED: session_ended,
+    Stop.ACCESS_REVOKED: access_revoked,
+    Stop.SHUTTING_DOWN: shutting_down,
+}
+
+
+def keep(task: asyncio.Task[T]) -> asyncio.Task[T]:
+    """See to it that a task is not collected while it runs, whatever becomes of its connection."""
+    _tasks.add(task)
+    task.add_done_callback(_tasks.discard)
+    return task
+
+
+_AT_ONCE: Final[dict[str, Any]] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
+
+_tasks: set[asyncio.Task[Any]] = set()
