@@ -117,8 +117,10 @@ _PLAIN = (Cell(PLAIN),)
 
 REFERENCE = "bare Django view, gunicorn gthread"
 
+LEAST = "bare ASGI, uvicorn"
+
 BARES = (
-    Contender("bare ASGI, uvicorn", BARE, _uvicorn("bare_asgi:application"), _PLAIN),
+    Contender(LEAST, BARE, _uvicorn("bare_asgi:application"), _PLAIN, sessions=False, holds=True),
     Contender(
         REFERENCE,
         BARE,

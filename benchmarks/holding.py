@@ -22,8 +22,8 @@ class Held:
     """By one server."""
 
     contender: str
-    session: float
-    """Bytes for each."""
+    session: float | None
+    """Bytes for each; nothing where there are none."""
     stream: float | None
     """The same; nothing where there are no streams."""
     threads: tuple[int, int]
@@ -52,10 +52,12 @@ def measure(
 
 
 def _measure(bench: Bench, contender: Contender, server: Server, number: int, pause: float) -> Held:
-    open_sessions(server.port, FEW * 10)
-    before = server.settled(pause)
-    open_sessions(server.port, number * 4)
-    session = (server.settled(pause).memory - before.memory) / (number * 4)
+    session = None
+    if contender.sessions:
+        open_sessions(server.port, FEW * 10)
+        before = server.settled(pause)
+        open_sessions(server.port, number * 4)
+        session = (server.settled(pause).memory - before.memory) / (number * 4)
     why = "" if contender.streams else "it has none"
     few = many = server.settled(pause)
     stream = None
@@ -63,7 +65,9 @@ def _measure(bench: Bench, contender: Contender, server: Server, number: int, pa
     try:
         if contender.streams:
             try:
-                few, many = _open_streams(server, streams, number, pause)
+                # Those of sessions that are there already, so that these are counted apart.
+                of = open_sessions(server.port, number) if contender.sessions else [""] * number
+                few, many = _open_streams(server, streams, of, pause)
                 stream = (many.memory - few.memory) / (number - FEW)
             except (Refused, OSError) as error:
                 why = f"{len(streams)} of {number}: {error}"
@@ -79,10 +83,8 @@ def _measure(bench: Bench, contender: Contender, server: Server, number: int, pa
 
 
 def _open_streams(
-    server: Server, streams: list[IdleStream], number: int, pause: float
+    server: Server, streams: list[IdleStream], sessions: Sequence[str], pause: float
 ) -> tuple[Use, Use]:
-    # Their sessions are there already, so that what they hold is counted apart.
-    sessions = open_sessions(server.port, number)
     streams += [IdleStream(server.port, session) for session in sessions[:FEW]]
     few = server.settled(pause)
     streams += [IdleStream(server.port, session) for session in sessions[FEW:]]

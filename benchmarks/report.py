@@ -205,7 +205,7 @@ def _held(results: Results) -> str:
                 f"**{held['contender']}**"
                 if kind_of(held["contender"]) == "ours"
                 else held["contender"],
-                f"{held['session'] / 1024:.1f}",
+                "" if held["session"] is None else f"{held['session'] / 1024:.1f}",
                 f"{stream / 1024:.1f}" if stream is not None else f"— {held['why'][:80]}",
                 f"{before} → {after}",
                 "" if held["connections"] is None else str(held["connections"]),
