@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
 from ..clock import DatabaseNow
 from ..conf import get_settings
-from ..models import PendingRequest
+from ..models import PendingRequest, Session
 from ..protocol.messages import RequestId, same_id
 from .audience import Audience
 from .database import alias
@@ -127,8 +127,24 @@ class Requests:
             running.pulse()
 
     def look(self) -> None:
-        """Find what has become of those that have rows."""
-        calls = {each.call.id: each for each in self.running() if each.post.is_open}
+        """Find what has become of them."""
+        running = self.running()
+        self._look_for_sessions([each for each in running if not each.post.is_open])
+        self._look_for_rows([each for each in running if each.post.is_open])
+
+    def _look_for_sessions(self, silent: Sequence[Running]) -> None:
+        """Stop those without rows whose sessions have ended: else only their rows would tell."""
+        sessions = {each.post.session_id for each in silent if each.post.session_id}
+        if not sessions:
+            return
+        rows = Session.objects.using(alias()).filter(pk__in=sessions, state__in=LIVE)
+        living = {str(key) for key in rows.values_list("pk", flat=True)}
+        for each in silent:
+            if each.post.session_id in sessions - living:
+                each.stop(Stop.SESSION_ENDED)
+
+    def _look_for_rows(self, kept: Sequence[Running]) -> None:
+        calls = {each.call.id: each for each in kept}
         questions = dict(self._questions)
         watched = [*calls, *questions]
         if not watched:

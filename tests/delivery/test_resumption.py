@@ -26,6 +26,12 @@ def put(*texts: str) -> None:
     outbox.put(Stream.objects.get(own=True).pk, [NOTE % text for text in texts])
 
 
+async def last_of(call):
+    """Make a call; return the last message of its answer."""
+    async with call as connection:
+        return (await connection.messages())[-1] if connection.is_stream else await connection.json()
+
+
 def text_of(message):
     return message["params"]["data"]
 
@@ -320,6 +326,37 @@ def test_a_session_that_ends_tells_the_calls_in_flight(application, on_loop):
     assert only["id"] == "orphan"
     assert only["error"]["code"] == -32001
     assert status == 404
+
+
+@pytest.mark.parametrize("tool", ["wait", "await_"])
+@pytest.mark.parametrize("removed", [False, True])
+def test_it_tells_those_that_have_not_said_a_word_too(
+    application, on_loop, settings, tool, removed
+):
+    """P11, R1: within a second, although they have no rows by which to tell."""
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "STREAM_AFTER_SECONDS": 60}
+
+    async def main():
+        client = await Client(application).open()
+        other = await Client(application).open()
+        call = asyncio.create_task(last_of(client.call(tool, id="orphan", gate="first")))
+        stays = asyncio.create_task(last_of(other.call(tool, id="stays", gate="second")))
+        await site.gates.reached("first")
+        await site.gates.reached("second")
+        if removed:
+            await in_thread(Session.objects.order_by("created")[0].delete)
+        else:
+            async with client.request("DELETE"):
+                pass
+        ended = await call
+        site.gates.open("first")
+        site.gates.open("second")
+        return ended, await stays
+
+    ended, other = on_loop(main())
+    assert (ended["id"], ended["error"]["code"]) == ("orphan", -32001)
+    assert (other["id"], "result" in other) == ("stays", True)
+    assert not PendingRequest.objects.exists()
     assert PendingRequest.objects.get().state == "failed"
 
 
