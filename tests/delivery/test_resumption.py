@@ -29,7 +29,9 @@ def put(*texts: str) -> None:
 async def last_of(call):
     """Make a call; return the last message of its answer."""
     async with call as connection:
-        return (await connection.messages())[-1] if connection.is_stream else await connection.json()
+        if not connection.is_stream:
+            return await connection.json()
+        return (await connection.messages())[-1]
 
 
 def text_of(message):
@@ -326,6 +328,7 @@ def test_a_session_that_ends_tells_the_calls_in_flight(application, on_loop):
     assert only["id"] == "orphan"
     assert only["error"]["code"] == -32001
     assert status == 404
+    assert PendingRequest.objects.get().state == "failed"
 
 
 @pytest.mark.parametrize("tool", ["wait", "await_"])
@@ -344,7 +347,7 @@ def test_it_tells_those_that_have_not_said_a_word_too(
         await site.gates.reached("first")
         await site.gates.reached("second")
         if removed:
-            await in_thread(Session.objects.order_by("created")[0].delete)
+            await in_thread(lambda: Session.objects.earliest("created").delete())
         else:
             async with client.request("DELETE"):
                 pass
@@ -357,7 +360,6 @@ def test_it_tells_those_that_have_not_said_a_word_too(
     assert (ended["id"], ended["error"]["code"]) == ("orphan", -32001)
     assert (other["id"], "result" in other) == ("stays", True)
     assert not PendingRequest.objects.exists()
-    assert PendingRequest.objects.get().state == "failed"
 
 
 def slow_to_leave(get_response):
