@@ -69,8 +69,8 @@ def end_expired(keys: Sequence[Any]) -> int:
         sessions = Session.objects.using(alias()).filter(pk__in=keys)
         # Locked first, then asked: whoever registers a call meanwhile waits for this, or is seen.
         # In one statement the lock would be waited for with the answer at hand.
-        lock_in_order(keys)
-        sessions.update(state=F("state"))
+        if not lock_in_order(keys):
+            sessions.update(state=F("state"))
         expired = list(expired_sessions().filter(pk__in=keys).values_list("pk", flat=True))
         sessions = Session.objects.using(alias()).filter(pk__in=expired)
         return sessions.update(state=Session.State.ENDED, ended=DatabaseNow())
@@ -86,15 +86,18 @@ def end_sessions(sessions: QuerySet[Session]) -> int:
         return ended
 
 
-def lock_in_order(keys: Collection[Any]) -> None:
-    """Lock the rows of several sessions for an UPDATE of theirs, within a transaction.
+def lock_in_order(keys: Collection[Any]) -> bool:
+    """Lock the rows of sessions, where an UPDATE of several might not do so in one order for all.
 
+    Return whether that was necessary, and they are locked until the end of the transaction.
     PostgreSQL locks them as it comes across them, each statement in another order, so that two
     processes would wait for each other. MySQL comes by the key; SQLite has one lock.
     """
-    if len(keys) > 1 and connections[alias()].features.has_select_for_no_key_update:
-        rows = Session.objects.using(alias()).filter(pk__in=keys).order_by("pk")
-        list(rows.select_for_update(no_key=True).values_list("pk", flat=True))
+    if len(keys) < 2 or not connections[alias()].features.has_select_for_no_key_update:
+        return False
+    rows = Session.objects.using(alias()).filter(pk__in=keys).order_by("pk")
+    list(rows.select_for_update(no_key=True).values_list("pk", flat=True))
+    return True
 
 
 def is_ready(session: SessionInfo) -> bool:
