@@ -1,7 +1,8 @@
 """Requests in flight that this process knows: its calls, and the questions it has asked.
 
-One query asks about all of them: which are to be cancelled, which somebody else has settled, which
-sessions have ended, which questions were answered.
+One query asks about all that have rows: which are to be cancelled, which somebody else has settled,
+which sessions have ended, which questions were answered. Another one asks after the sessions of
+calls that have none yet.
 """
 
 from __future__ import annotations
