@@ -159,9 +159,11 @@ def _enter_sessions(pairs: Sequence[tuple[Batch, Kept]]) -> None:
     if sessions.update(last_active=DatabaseNow()) != len(entering):
         living = {str(pk) for pk in sessions.values_list("pk", flat=True)}
     for batch, kept in pairs:
-        if batch.post.session_id in entering - living:
-            # Whoever has rows already ends in them: somebody waits for that.
-            kept.lost, batch.questions = batch.opens, []
+        enters = batch.begun or batch.questions
+        if enters and batch.post.session_id in entering - living:
+            # A call that has rows already ends in them: somebody waits for that.
+            kept.lost = batch.opens or not batch.ended
+            batch.questions = []
     _find_cancelled([pair for pair in pairs if pair[0].begun and pair[0].post.session_id])
 
 
