@@ -14,7 +14,9 @@ from .environments import ENVIRONMENTS
 from .legs import (
     ADD,
     DISCOVER,
+    ERAS,
     LEGACY,
+    LINGER,
     LIST,
     MODERN,
     OPEN,
@@ -105,6 +107,11 @@ def _cells(*legs: Leg, eras: tuple[str, ...] = (LEGACY, MODERN)) -> tuple[Cell, 
     return tuple(every)
 
 
+def _lingering(era: str) -> Cell:
+    # Many, so that there is always something to do while others wait.
+    return Cell(LINGER, era, 64)
+
+
 def _few_and_many(leg: Leg, era: str) -> tuple[Cell, ...]:
     return (Cell(leg, era, 1), Cell(leg, era, 64))
 
@@ -150,7 +157,7 @@ BARES = (
 )
 
 _VIEW_CELLS = _cells(ADD, SELECT, LIST)
-_MOUNT_CELLS = _cells(ADD, SELECT, TELL, LIST)
+_MOUNT_CELLS = (*_cells(ADD, SELECT, TELL, LIST), *map(_lingering, ERAS))
 
 DOORS = (
     Contender(
@@ -240,7 +247,7 @@ def elsewhere() -> Iterator[Contender]:
 
 def grown(levels: tuple[int, ...], database: str = "postgres") -> Iterator[Contender]:
     """Yield a door beside so many sessions, each with a stream, a request and a message."""
-    cells = (Cell(ADD, LEGACY), Cell(ADD, LEGACY, 1), Cell(TELL, LEGACY), Cell(OPEN, LEGACY))
+    cells = (Cell(ADD, LEGACY), Cell(ADD, LEGACY, 1), _lingering(LEGACY), Cell(OPEN, LEGACY))
     for level in levels:
         yield replace(
             DOORS[2],
@@ -260,7 +267,7 @@ def _sdk(name: str, application: str, environment: str) -> Iterator[Contender]:
             f"{name}, {form}",
             PEER,
             command,
-            (*_cells(*legs), *(many if form == "JSON" else ())),
+            (*_cells(*legs), *(many if form == "JSON" else map(_lingering, ERAS))),
             environment,
             variables,
             holds=form == "events",
@@ -271,7 +278,8 @@ def _bolt() -> Iterator[Contender]:
     run = ("django", "runbolt", "--host", "127.0.0.1", "--port", "{port}", "--no-admin")
     settings = {"DJANGO_SETTINGS_MODULE": "peers.bolt.settings"}
     # In a session it sends log messages on the stream that the client GETs, not with the answer.
-    every = (*_cells(ADD, SELECT, LIST), Cell(TELL, MODERN), *_few_and_many(ADD, LEGACY))
+    told = (Cell(TELL, MODERN), _lingering(MODERN))
+    every = (*_cells(ADD, SELECT, LIST), *told, *_few_and_many(ADD, LEGACY))
     for name, variables, cells in (
         ("bolt-mcp, sessions, events", {}, every),
         ("bolt-mcp, stateless, JSON", {"STATELESS": "1", "JSON": "1"}, _legacy(ADD, SELECT, LIST)),
@@ -300,7 +308,9 @@ def _typescript() -> Iterator[Contender]:
                 f"TypeScript SDK v{version}, {form}",
                 PEER,
                 ("node", f"{{directory}}/v{version}.mjs", "{port}"),
-                _legacy(*((ADD, TELL, LIST) if form == "events" else (ADD, LIST))),
+                (*_legacy(ADD, TELL, LIST), _lingering(LEGACY))
+                if form == "events"
+                else _legacy(ADD, LIST),
                 f"typescript-{version}",
                 variables,
                 holds=form == "events",
@@ -309,7 +319,7 @@ def _typescript() -> Iterator[Contender]:
         "TypeScript SDK v2, modern",
         PEER,
         ("node", "{directory}/v2-modern.mjs", "{port}"),
-        _cells(ADD, TELL, LIST, eras=(MODERN,)),
+        (*_cells(ADD, TELL, LIST, eras=(MODERN,)), _lingering(MODERN)),
         "typescript-2",
     )
 

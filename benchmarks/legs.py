@@ -24,6 +24,8 @@ CONSTANT: Final = 4_242_424_242
 ROWS: Final = 1_000
 TOOLS: Final = 50
 EVENTS: Final = 3
+PAUSE_MS: Final = 30
+"""How long a call lingers: too long for us to answer it in one piece."""
 
 
 class Wrong(Exception):
@@ -175,6 +177,15 @@ TELL = Leg(
     _check_told,
     "tell",
 )
+LINGER = Leg(
+    "linger",
+    "the same, but that it waits after the first one",
+    "tools/call",
+    _call("tell", number=lambda number: number, pause=lambda _: PAUSE_MS),
+    lambda number: number,
+    _check_told,
+    "tell",
+)
 LIST = Leg(
     "list", f"`tools/list` of {TOOLS}", "tools/list", lambda _: {}, lambda _: "", _check_list
 )
@@ -216,7 +227,8 @@ PLAIN_SELECT = Leg(
     _check_plain(_looked_up),
     "look_up",
 )
-LEGS = {each.name: each for each in (ADD, SELECT, TELL, LIST, OPEN, DISCOVER, PLAIN, PLAIN_SELECT)}
+_ALL = (ADD, SELECT, TELL, LINGER, LIST, OPEN, DISCOVER, PLAIN, PLAIN_SELECT)
+LEGS = {each.name: each for each in _ALL}
 
 
 class Caller:
@@ -273,8 +285,9 @@ class Caller:
             params["_meta"] = {
                 "io.modelcontextprotocol/protocolVersion": MODERN,
                 "io.modelcontextprotocol/clientCapabilities": {},
-                **({"io.modelcontextprotocol/logLevel": "info"} if self._leg is TELL else {}),
             }
+            if self._leg.tool == "tell":
+                params["_meta"]["io.modelcontextprotocol/logLevel"] = "info"
         message = {"jsonrpc": "2.0", "id": number, "method": self._leg.method, "params": params}
         return json.dumps(message, separators=(",", ":")).encode()
 

@@ -14,7 +14,7 @@ from .flames import ORIGINS, REST
 from .legs import ERAS, LEGACY, LEGS, MODERN
 from .plots import Bar, bars, flame
 from .results import Results, cell_name, kind_of
-from .targets import targets
+from .targets import GROWN, targets
 
 TEMPLATE = Path(__file__).resolve().parent / "page.md"
 QUIET = 0.05
@@ -106,12 +106,12 @@ def _targets(results: Results) -> str:
     return table(("What", "Target", "Measured", "Reached", "By processor time"), rows)
 
 
-def _leg(leg: str) -> Callable[[Results], str]:
+def _leg(leg: str, connections: int = 16) -> Callable[[Results], str]:
     def write_leg(results: Results) -> str:
         rows = [
-            _row(results, contender, cell_name(leg, era), era)
+            _row(results, contender, cell_name(leg, era, connections), era)
             for era in ERAS
-            for contender in results.contenders(leg, era)
+            for contender in results.contenders(leg, era, connections)
             if contender in results.usual
         ]
         rows.sort(key=lambda row: -float(row[2].replace(",", "")))
@@ -188,11 +188,11 @@ def _growth(results: Results) -> str:
     rows = []
     for level in results.report["levels"]:
         name = f"mount, uvicorn, {level:,} sessions"
-        found = [results.spread(name, cell_name(leg, LEGACY)) for leg in ("add", "tell", "open")]
+        found = [results.spread(name, cell_name(leg, LEGACY, number)) for leg, number in GROWN]
         alone = results.spread(name, cell_name("add", LEGACY, 1), "median")
         rates = [f"{each.median:,.0f}" if each else "" for each in found]
         rows.append([f"{level:,}", *rates, f"{alone.median:.2f}" if alone else ""])
-    headings = ("Sessions", "`add`", "`tell`", "`initialize`, req/s", "`add` alone, p50 ms")
+    headings = ("Sessions", "`add`", "`linger`", "`initialize`, req/s", "`add` alone, p50 ms")
     return table(headings, rows)
 
 
@@ -259,6 +259,7 @@ PLACES: dict[str, Callable[[Results], str]] = {
     "add": _leg("add"),
     "select": _leg("select"),
     "tell": _leg("tell"),
+    "linger": _leg("linger", 64),
     "list": _leg("list"),
     "open": _leg("open"),
     "discover": _leg("discover"),

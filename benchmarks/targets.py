@@ -87,6 +87,10 @@ class Target:
     """Of a ratio: the same by the time that the servers' core took, whatever else it did."""
 
 
+GROWN = (("add", 16), ("linger", 64), ("open", 16))
+"""What is measured beside ever more sessions, and over how many connections."""
+
+
 def targets(results: Results) -> Iterator[Target]:
     """Yield all of them."""
     for title, least, one, other in RATIOS:
@@ -130,8 +134,8 @@ def _of_the_server(results: Results) -> str:
 def _grown(results: Results) -> Iterator[Target]:
     levels = results.report["levels"]
     few, many = (f"{MOUNT}, {level:,} sessions" for level in (levels[0], levels[-1]))
-    for leg in ("add", "tell", "open"):
-        cell = cell_name(leg, LEGACY)
+    for leg, connections in GROWN:
+        cell = cell_name(leg, LEGACY, connections)
         found = results.ratio((few, cell), (many, cell))
         title = f"time for `{leg}` from {levels[0]:,} to {levels[-1]:,} sessions and queues"
         if found is None:

@@ -31,6 +31,13 @@ class Response:
     def json(self) -> Any:
         return json.loads(self.body)
 
+    def messages(self) -> list[Any]:
+        """Return the messages, whether they came as JSON or as events."""
+        if not self.headers["content-type"].startswith("text/event-stream"):
+            return [self.json()]
+        lines = self.body.decode().splitlines()
+        return [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
+
 
 def urlconf(*patterns: Any) -> ModuleType:
     """Return a URLconf for ``settings.ROOT_URLCONF``, without a file."""

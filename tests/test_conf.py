@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from channels.layers import BaseChannelLayer
 from django.core.checks import Error, run_checks
@@ -89,6 +91,12 @@ def test_rates_are_so_many_in_a_period(rate):
     assert read_settings({"RATE_LIMIT": rate}).rate_limit == rate
 
 
+def cache(backend: str, directory: Path) -> dict[str, str]:
+    """Return the settings of a cache, which may leave something behind in its directory."""
+    where = "redis://127.0.0.1:6379/0" if "redis" in backend else str(directory)
+    return {"BACKEND": backend, "LOCATION": where}
+
+
 @pytest.mark.parametrize(
     ("backend", "expected"),
     [
@@ -100,12 +108,9 @@ def test_rates_are_so_many_in_a_period(rate):
         ("", ["django_mcp.E007"]),
     ],
 )
-def test_a_cache_that_does_not_count_exactly_is_an_error(settings, backend, expected):
+def test_a_cache_that_does_not_count_exactly_is_an_error(settings, tmp_path, backend, expected):
     caches = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
-    where = "redis://127.0.0.1:6379/0"
-    settings.CACHES = caches | (
-        {"counts": {"BACKEND": backend, "LOCATION": where}} if backend else {}
-    )
+    settings.CACHES = caches | ({"counts": cache(backend, tmp_path)} if backend else {})
     settings.DJANGO_MCP = {"AUTH": "django_mcp.auth.public", "RATE_LIMIT_CACHE": "counts"}
     assert ids(check_settings()) == expected
 
@@ -125,10 +130,9 @@ def test_a_cache_that_does_not_count_exactly_is_an_error(settings, backend, expe
     ],
 )
 def test_a_cache_in_which_sessions_cannot_be_remembered_is_an_error(
-    settings, backend, seconds, expected
+    settings, tmp_path, backend, seconds, expected
 ):
-    named = {"sessions": {"BACKEND": backend, "LOCATION": "redis://127.0.0.1:6379/0"}}
-    settings.CACHES = named if backend else {}
+    settings.CACHES = {"sessions": cache(backend, tmp_path)} if backend else {}
     settings.DJANGO_MCP = {
         "AUTH": "django_mcp.auth.public",
         "SESSION_CACHE": "sessions",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .questions.fields import Form
 
 T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +203,9 @@ class Runner(Protocol):
 
     async def blocking(self, function: Callable[..., T], /, *args: Any) -> T:
         """Run code of this package that may touch the database."""
+
+    async def gathered(self, find: Callable[[Sequence[K]], Mapping[K, T]], key: K, /) -> T | None:
+        """Return what ``find`` has for ``key``: perhaps asked together with others, never early."""
 
     async def ask(self, function: Callable[..., Any], /, *args: Any) -> Any:
         """Run a function of the site, of either colour, or one of ours that leads to such."""

@@ -99,7 +99,8 @@ def _forget(model: type[Model], **which: Any) -> None:
 def _locked_keys(rows: QuerySet[Any]) -> list[Any]:
     # Read as they are now, also where the site has chosen REPEATABLE READ. SQLite locks no rows:
     # there nobody else writes while this does.
-    return _keys(rows.select_for_update())
+    # In one order for all who lock several: PostgreSQL would take them as they lie.
+    return _keys(rows.order_by("pk").select_for_update())
 
 
 def _keys(rows: QuerySet[Any]) -> list[Any]:

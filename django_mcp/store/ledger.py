@@ -9,7 +9,6 @@ in an orderly way.
 from __future__ import annotations
 
 import logging
-import os
 import secrets
 import threading
 import time
@@ -20,6 +19,7 @@ from typing import Final
 
 from django.db import Error, connections
 
+from ..forks import PerProcess
 from ..server.changes import Topic
 from . import session_cache
 from .audience import Audience
@@ -60,6 +60,8 @@ class Ledger:
         self.sweep = Sweep()
         self._lock = threading.Lock()
         self._wanting: dict[Post, None] = {}
+        self._looks_soon = False
+        """Whether the thread comes by itself for those whose moment has not come yet."""
         self._used: Counter[str] = Counter()
         self._errands: deque[Callable[[], None]] = deque()
         self._awake = threading.Event()
@@ -79,9 +81,12 @@ class Ledger:
         return self.doorbell.channel
 
     def submit(self, post: Post) -> None:
-        """Write what ``post`` wants kept, soon."""
+        """Write what ``post`` wants kept, once it is due."""
         with self._lock:
             self._wanting[post] = None
+            if post.due and self._looks_soon:
+                return
+            self._looks_soon = True
         self.wake()
 
     def touch(self, session_id: str) -> None:
@@ -182,13 +187,16 @@ class Ledger:
 
     def _live(self) -> None:
         wait_briefly()
+        is_quiet = False
         while not self._closing:
-            # Set before it is asked whether there is anything: whoever adds something after that
-            # finds it set, and wakes the thread.
-            self._resting = True
-            busy = self._is_busy()
-            self._resting = not busy
-            self._awake.wait(min(PAUSE, self.changes.pause) if busy else None)
+            # Not before a whole pause in which there was nothing: calls that come and go would
+            # wake it one by one. Set before it is asked whether there is anything: whoever adds
+            # something after that finds it set, and wakes the thread.
+            self._resting = is_quiet
+            is_busy = self._is_busy()
+            self._resting = is_quiet and not is_busy
+            was_woken = self._awake.wait(None if self._resting else self._pause())
+            is_quiet = not (is_busy or was_woken)
             self._awake.clear()
             try:
                 self.tick()
@@ -203,6 +211,12 @@ class Ledger:
             self._note_use()
             self._write()
         connections.close_all()
+
+    def _pause(self) -> float:
+        """Return how many seconds the thread may sleep, unless it is woken."""
+        with self._lock:
+            moments = [post.due - time.monotonic() for post in self._wanting if post.due]
+        return max(0, min(PAUSE, self.changes.pause, *moments))
 
     def _is_busy(self) -> bool:
         in_flight = self.requests or self.readers or self.changes or self.settling or self.sweep
@@ -236,8 +250,12 @@ class Ledger:
             self._is_writing = False
 
     def _write_posts(self) -> None:
+        now = time.monotonic()
         with self._lock:
-            posts, self._wanting = list(self._wanting), {}
+            posts = [post for post in self._wanting if post.due <= now]
+            for post in posts:
+                del self._wanting[post]
+            self._looks_soon = bool(self._wanting)
         batches = [batch for post in posts if not (batch := post.take()).empty]
         if not batches:
             return
@@ -309,20 +327,12 @@ class Ledger:
                 return
 
 
-_ledgers: dict[int, Ledger] = {}
-
-
-def ledger() -> Ledger:
-    """Return this process's ledger; a fork gets one of its own."""
-    pid = os.getpid()
-    found = _ledgers.get(pid)
-    if found is None:
-        found = _ledgers[pid] = Ledger()
-    return found
+ledger: Final = PerProcess(Ledger)
+"""Returns this process's ledger; a fork gets one of its own."""
 
 
 def close_ledger() -> None:
     """End this process's ledger, if there is one; the next need starts another."""
-    found = _ledgers.pop(os.getpid(), None)
+    found = ledger.forget()
     if found is not None:
         found.close()

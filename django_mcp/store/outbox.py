@@ -155,12 +155,12 @@ def _enter_sessions(pairs: Sequence[tuple[Batch, Kept]]) -> None:
         return
     lock_in_order(entering)
     sessions = Session.objects.using(alias()).filter(pk__in=sorted(entering), state__in=LIVE)
-    living = entering
+    ended: set[str] = set()
     if sessions.update(last_active=DatabaseNow()) != len(entering):
-        living = {str(pk) for pk in sessions.values_list("pk", flat=True)}
+        ended = entering - {str(pk) for pk in sessions.values_list("pk", flat=True)}
     for batch, kept in pairs:
         enters = batch.begun or batch.questions
-        if enters and batch.post.session_id in entering - living:
+        if enters and batch.post.session_id in ended:
             # A call that has rows already ends in them: somebody waits for that.
             kept.lost = batch.opens or not batch.ended
             batch.questions = []

@@ -2,7 +2,8 @@
 
 A POST's stream has one writer, the process that runs its calls. It numbers the messages in memory
 and hands them to the outbox, which keeps them in batches. A call that says nothing and ends soon
-never gets here.
+never gets here; nor does one that ends within a moment of its first word: nothing of it has been
+shown that its client might come back for.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ..conf import get_settings
 from ..ids import NewId, new_id
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from ..server.ports import Principal
 
 logger = logging.getLogger("django_mcp.store")
+
+MOMENT: Final = 0.02
+"""Seconds from a call's first word, in which it may end without having become rows."""
 
 Kind = OutgoingMessage.Kind
 State = PendingRequest.State
@@ -168,6 +172,10 @@ class Post:
         """Since when, by the monotonic clock, the database does not take what it says."""
         self.listener: Callable[[Kept], object] = unheard
         """Hears from the ledger what has become of what was written."""
+        self.due = 0.0
+        """When, by the monotonic clock, what it wants kept is to be written."""
+        self.said: list[bytes] = []
+        """What its calls have said, if they had ended before it became rows."""
         self._submit = submit
         self._lock = threading.Lock()
         self._calls: list[Call] = []
@@ -220,24 +228,25 @@ class Post:
         self._submit(self)
 
     def open(self) -> None:
-        """Ask for rows, from now on: a call has spoken, or lasts."""
+        """Ask for rows, at once and from now on: a call lasts, or is to be reached."""
         with self._lock:
-            if self._open or self._has_ended:
+            if self._has_ended or (self._open and not self.due):
                 return
-            self._open = self._batch().opens = True
-            self._batch().begun += self._calls
+            self._want_rows()
+            self.due = 0.0
         self._submit(self)
 
     def say(self, notification: dict[str, Any]) -> None:
         """Send a notification on the stream; after the last response there is none any more."""
-        self.open()
         body = bounded(notification)
-        if body is None:
-            return
         with self._lock:
-            if self._has_ended or not self._has_room(len(body)):
+            if self._has_ended:
                 return
-            self._append(Kind.NOTIFICATION, body, None)
+            if not self._open:
+                self._want_rows()
+                self.due = time.monotonic() + MOMENT
+            if body is not None and self._has_room(len(body)):
+                self._append(Kind.NOTIFICATION, body, None)
         self._submit(self)
 
     def ask(self, question: Question) -> None:
@@ -261,11 +270,14 @@ class Post:
     def end(self, call: Call, state: str, response: bytes, *, last: bool = True) -> None:
         """End a call; ``last`` closes the stream.
 
-        Without rows there is nothing to end: the response is the caller's to send.
+        Without rows there is nothing to end: the response is the caller's to send, after what is
+        in ``said``.
         """
         with self._lock:
             self._calls.remove(call)
             self._has_ended = last
+            if last and self._is_unwritten():
+                self._withdraw()
             if not self._open:
                 return
             self._batch().ended[call] = state
@@ -284,6 +296,7 @@ class Post:
                 return batch
             batch, self._due = self._batch(), None
             batch.next_seq = self._next
+            self.due = 0.0
         return batch
 
     def give_back(self, batch: Batch) -> None:
@@ -319,6 +332,21 @@ class Post:
         batch.messages = [
             (replace(each, body=_unkept(call)), call) for each, call in batch.messages if call
         ]
+
+    def _want_rows(self) -> None:
+        if not self._open:
+            self._open = self._batch().opens = True
+            self._batch().begun += self._calls
+
+    def _is_unwritten(self) -> bool:
+        """Return whether nobody has begun to write its rows, nor is to answer a question."""
+        return self._due is not None and self._due.opens and not self.has_asked
+
+    def _withdraw(self) -> None:
+        """Want no rows after all, and hand back what was said."""
+        said = [each for each, _ in self._batch().messages if each.kind == Kind.NOTIFICATION]
+        self.said = [each.body.encode() for each in said]
+        self._due, self._open = None, False
 
     def _batch(self) -> Batch:
         """Return what is to be written next, to add to it. A call that ends soon never has any."""

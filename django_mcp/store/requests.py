@@ -139,9 +139,9 @@ class Requests:
         if not sessions:
             return
         rows = Session.objects.using(alias()).filter(pk__in=sessions, state__in=LIVE)
-        living = {str(key) for key in rows.values_list("pk", flat=True)}
+        ended = sessions - {str(key) for key in rows.values_list("pk", flat=True)}
         for each in silent:
-            if each.post.session_id in sessions - living:
+            if each.post.session_id in ended:
                 each.stop(Stop.SESSION_ENDED)
 
     def _look_for_rows(self, kept: Sequence[Running]) -> None:

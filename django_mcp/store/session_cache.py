@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -29,6 +28,7 @@ from django.db.models import QuerySet
 from django.utils.crypto import salted_hmac
 
 from ..conf import get_settings
+from ..forks import PerProcess
 from ..models import Session
 from ..protocol.lifecycle import Sender
 from ..protocol.messages import encode
@@ -104,6 +104,10 @@ class Memory:
             if len(self._found) <= MAX_SESSIONS and self._found[oldest][0] > now:
                 return
             del self._found[oldest]
+
+
+memory: Final = PerProcess(Memory)
+"""Returns what this process remembers; a fork begins with nothing."""
 
 
 _NOTHING: Final[tuple[float, Any]] = (float("-inf"), None)
@@ -182,15 +186,6 @@ def remembering() -> Memory | Shared | None:
     return Shared(caches[settings.session_cache]) if settings.session_cache else memory()
 
 
-def memory() -> Memory:
-    """Return what this process remembers; a fork begins with nothing."""
-    pid = os.getpid()
-    found = _memories.get(pid)
-    if found is None:
-        found = _memories.setdefault(pid, Memory())
-    return found
-
-
 def forget(keys: Iterable[str]) -> None:
     """Let nobody remember the sessions with these digests. Never fails."""
     name = get_settings().session_cache
@@ -246,4 +241,3 @@ def _nobody() -> None:
 
 _tell_others: Callable[[], None] = _nobody
 _outage = _Outage()
-_memories: dict[int, Memory] = {}

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 from django.db import connections, transaction
@@ -25,7 +26,7 @@ from . import session_cache
 from .changes import last_number
 from .database import alias, available, insist
 from .leaving import refusing_who_left
-from .prepared import PARAMETER, Prepared
+from .prepared import MOST, Prepared
 from .session_cache import Remembered, forget_rows
 
 LIVE = (Session.State.OPENED, Session.State.READY)
@@ -81,8 +82,8 @@ def end_sessions(sessions: QuerySet[Session]) -> int:
     live = sessions.filter(state__in=LIVE)
     with available():
         ended = insist(lambda: live.update(state=Session.State.ENDED, ended=DatabaseNow()))
-        if ended:
-            forget_rows(sessions)
+        # Also if there was none: an attempt before may have ended it, and never heard of that.
+        forget_rows(sessions)
         return ended
 
 
@@ -105,6 +106,20 @@ def is_ready(session: SessionInfo) -> bool:
     rows = Session.objects.using(alias()).filter(pk=session.id, state=Session.State.READY)
     with available():
         return insist(rows.exists)
+
+
+def find_sessions(keys: Sequence[str]) -> dict[str, Remembered]:
+    """Return the live sessions that secrets with these digests name.
+
+    What is remembered need not be asked for; what the database says of the others costs one
+    statement for :data:`~django_mcp.store.prepared.MOST` of them.
+    """
+    cache = session_cache.remembering()
+    if cache is None:
+        return _read(keys)
+    known = {key: found for key in keys if (found := cache.get(key)) is not None}
+    unknown = [key for key in keys if key not in known]
+    return known | _read_and_remember(unknown, cache) if unknown else known
 
 
 def note_use(requests: Mapping[str, int]) -> None:
@@ -133,7 +148,7 @@ class SessionStore:
         Unknown, expired, ended and foreign sessions are told apart by nobody.
         """
         key = digest(secret)
-        return self._own(_remembered(_read(_by_key, key)), principal)
+        return self.own(_read([key]).get(key), principal)
 
     def recall(self, secret: str, principal: Principal) -> SessionInfo | None:
         """Return what :meth:`find` would, if this process remembers it.
@@ -142,16 +157,14 @@ class SessionStore:
         """
         cache = session_cache.at_hand()
         found = None if cache is None else cache.get(digest(secret))
-        return None if found is None else self._own(found, principal)
+        return None if found is None else self.own(found, principal)
 
-    def enter(self, secret: str, principal: Principal) -> SessionInfo:
-        """Do as :meth:`find`, but ask the database only if the session is not remembered."""
-        cache = session_cache.remembering()
-        if cache is None:
-            return self.find(secret, principal)
-        key = digest(secret)
-        found = cache.get(key) or _read_and_remember(key, cache)
-        return self._own(found, principal)
+    def own(self, found: Remembered | None, principal: Principal) -> SessionInfo:
+        """Return a session that was found, if it was and is the principal's own."""
+        user = _text(_user_key(principal))
+        if found is None or found.owner != (self.server, user, principal.client_id):
+            raise SessionNotFound
+        return found.info
 
     def touch(self, info: SessionInfo) -> None:
         """Note that the session has been used; raises if it has ended in the meantime."""
@@ -207,12 +220,6 @@ class SessionStore:
         if not end_sessions(mine):
             raise SessionNotFound
 
-    def _own(self, found: Remembered, principal: Principal) -> SessionInfo:
-        user = _text(_user_key(principal))
-        if found.owner != (self.server, user, principal.client_id):
-            raise SessionNotFound
-        return found.info
-
     def _update(self, info: SessionInfo, **values: Any) -> None:
         with available():
             rows = Session.objects.using(alias()).filter(pk=info.id, state__in=LIVE)
@@ -266,25 +273,30 @@ def _user_key(principal: Principal) -> Any:
     return Session._meta.get_field("user").to_python(getattr(principal.user, "pk", None))
 
 
-def _read(query: Prepared, key: str) -> list[Any]:
-    with available():
-        row = insist(lambda: query.first(key))
-    if row is None:
-        raise SessionNotFound
-    return row
+def _read(keys: Sequence[str]) -> dict[str, Remembered]:
+    return {key: _remembered(row) for key, *row in _rows(_by_key, keys)}
 
 
-def _read_and_remember(key: str, cache: session_cache.Memory | session_cache.Shared) -> Remembered:
+def _read_and_remember(
+    keys: Sequence[str], cache: session_cache.Memory | session_cache.Shared
+) -> dict[str, Remembered]:
     settings = get_settings()
-    # Both taken before the row is read: it may change as soon as it has been.
+    # Both taken before the rows are read: they may change as soon as they have been.
     began, mark = time.monotonic(), cache.mark()
-    *row, expires, now = _read(_by_key_with_times, key)
-    found = _remembered(row)
-    if found.info.initialized:
-        lives = (expires - now).total_seconds()
-        seconds = min(settings.session_cache_seconds, settings.session_idle_seconds, lives)
-        cache.put(key, found, seconds - (time.monotonic() - began), mark)
-    return found
+    read: dict[str, Remembered] = {}
+    for expires, now, key, *row in _rows(_by_key_with_times, keys):
+        read[key] = found = _remembered(row)
+        if found.info.initialized:
+            lives = (expires - now).total_seconds()
+            seconds = min(settings.session_cache_seconds, settings.session_idle_seconds, lives)
+            cache.put(key, found, seconds - (time.monotonic() - began), mark)
+    return read
+
+
+def _rows(query: Prepared, keys: Sequence[str]) -> list[list[Any]]:
+    parts = [keys[first : first + MOST] for first in range(0, len(keys), MOST)]
+    with available():
+        return [row for part in parts for row in insist(partial(query.run, part))]
 
 
 def _remembered(row: Sequence[Any]) -> Remembered:
@@ -316,12 +328,14 @@ def _info(
 _OWNER: Final = ("server", "user_id", "client_id")
 _INFO: Final = ("id", "revision", "client_info", "client_capabilities", "log_level", "state")
 _by_key = Prepared(
-    lambda: live_sessions().filter(key_digest=PARAMETER).values_list(*_OWNER, *_INFO)
+    lambda keys: (
+        live_sessions().filter(key_digest__in=keys).values_list("key_digest", *_OWNER, *_INFO)
+    )
 )
 _by_key_with_times = Prepared(
-    lambda: (
+    lambda keys: (
         live_sessions()
-        .filter(key_digest=PARAMETER)
-        .values_list(*_OWNER, *_INFO, "expires", DatabaseNow())
+        .filter(key_digest__in=keys)
+        .values_list("expires", DatabaseNow(), "key_digest", *_OWNER, *_INFO)
     )
 )

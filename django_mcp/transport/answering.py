@@ -1,7 +1,7 @@
 """A POST on an event loop: its calls, which may outlive the connection, and what is shown of them.
 
 What ends without having waited for anything costs neither a turn of the loop nor an entry
-anywhere, and is answered at once.
+anywhere, and is answered at once; what has ended before anything was shown of it, in one piece.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from ..store.requests import Stop
 from . import replies
 from .connections import Connection
 from .http import Reply
-from .making import Making, keep, start
+from .making import Making
 from .peers import CallPeer, Direct, Durable
 from .posted import Item, Posted, state_of
 from .replies import Answer
 from .staying import Staying
 from .streams import RETRY_MS, EventId, Mailbox, Shown, reader_into, resume
+from .tasks import keep, start
 from .threads import call_on
 
 
@@ -75,11 +76,12 @@ class Answering:
         if self._wants_stream and not self._has_ended_in_one(task):
             self._shown = True
             return replies.stream(self._events())
+        said = [*self._post.said, *map(str.encode, self._mailbox.waiting())]
         self._mailbox.close()
         if not task.done():
             return Reply(204)  # to nobody: the client has gone
         self._part()
-        return self._posted.reply(task.result())
+        return self._posted.reply(task.result(), said)
 
     def _watch(self, task: asyncio.Task[Any]) -> None:
         keep(task)
@@ -148,7 +150,7 @@ class Answering:
         self._post.end(call, state_of(answer.outcome), answer.body, last=last)
         if self._post.durable:
             self._is_streamed = self._post.is_open
-        elif self._wants_stream:
+        elif self._shown:
             self._is_streamed = True
             self._mailbox.put([Message(0, Kind.RESPONSE, answer.body.decode())])
             if last:

@@ -23,7 +23,7 @@ from ..protocol.errors import ErrorCode, MCPError
 from ..server.ports import Runner, SessionInfo
 from ..store.database import available, is_in_transaction
 from ..store.ledger import ledger
-from ..store.sessions import SessionStore
+from ..store.sessions import SessionStore, digest, find_sessions
 from .http import BodyTooLarge, Endpoint, Request, allowed_hosts, is_host_among
 from .replies import Forbidden, Refused, refuse
 
@@ -115,9 +115,9 @@ async def enter_session(
     secret = session_secret(request)
     session = sessions.recall(secret, principal)
     if session is None:
-        session = await runner.blocking(_enter, sessions, secret, principal)
-    else:
-        ledger().touch(session.id)
+        found = await runner.gathered(find_sessions, digest(secret))
+        session = sessions.own(found, principal)
+    _note_use(sessions, session)
     if version is not None and version.strip() != session.revision.name:
         logger.info(
             "%s says %s; the session has %s",
@@ -145,13 +145,11 @@ def session_secret(request: Request) -> str:
     return secret
 
 
-def _enter(sessions: SessionStore, secret: str, principal: Principal) -> SessionInfo:
-    session = sessions.enter(secret, principal)
+def _note_use(sessions: SessionStore, session: SessionInfo) -> None:
     if is_in_transaction():
         sessions.touch(session)
     else:
         ledger().touch(session.id)
-    return session
 
 
 def _exempt(path: str) -> bool:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Callable, Coroutine
-from typing import Any, Final, TypeVar
+from collections.abc import Callable
 
 from ..protocol.errors import access_revoked, cancelled, session_ended, shutting_down
 from ..server.ports import Runner
@@ -14,8 +12,7 @@ from ..store.posts import Call, Post
 from ..store.requests import Running, Stop
 from .peers import CallPeer
 from .posted import Item, Outcome
-
-T = TypeVar("T")
+from .tasks import keep, start
 
 
 class Making:
@@ -94,11 +91,6 @@ class Making:
         self.peer.stop(note)
 
 
-def start(coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    """Run ``coroutine`` as a task: at once up to where it first waits, where Python can do that."""
-    return asyncio.Task(coroutine, loop=asyncio.get_running_loop(), **_AT_ONCE)
-
-
 def _stopped(why: Stop | None) -> Outcome:
     return (_ENDS.get(why, cancelled) if why else cancelled)()
 
@@ -108,15 +100,3 @@ _ENDS = {
     Stop.ACCESS_REVOKED: access_revoked,
     Stop.SHUTTING_DOWN: shutting_down,
 }
-
-
-def keep(task: asyncio.Task[T]) -> asyncio.Task[T]:
-    """See to it that a task is not collected while it runs, whatever becomes of its connection."""
-    _tasks.add(task)
-    task.add_done_callback(_tasks.discard)
-    return task
-
-
-_AT_ONCE: Final[dict[str, Any]] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
-
-_tasks: set[asyncio.Task[Any]] = set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
@@ -14,9 +14,11 @@ from asgiref.sync import ThreadSensitiveContext, async_to_sync
 from ..server.calling import Call, CallStopped, CallTimedOut, Outcome
 from ..server.functions import is_async
 from ..store.announcing import deferred
+from .gathering import gathering
 from .lanes import Lanes, Lease, call_lanes, gate_lanes
 
 T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 
 def run_inline(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -40,6 +42,10 @@ class Inline:
         """Run ``function`` here."""
         return function(*args)
 
+    async def gathered(self, find: Callable[[Sequence[K]], Mapping[K, T]], key: K, /) -> T | None:
+        """Run ``find`` here."""
+        return find([key]).get(key)
+
     async def ask(self, function: Callable[..., Any], /, *args: Any) -> Any:
         """Run a function of either colour."""
         if is_async(function):
@@ -60,6 +66,10 @@ class OnLanes:
     async def blocking(self, function: Callable[..., T], /, *args: Any) -> T:
         """Run ``function`` on a lane of the gate."""
         return await gate_lanes().run(function, *args)
+
+    async def gathered(self, find: Callable[[Sequence[K]], Mapping[K, T]], key: K, /) -> T | None:
+        """Run ``find`` on a lane of the gate, for all who come while it is under way at once."""
+        return await gathering(find).find(key)
 
     async def ask(self, function: Callable[..., Any], /, *args: Any) -> Any:
         """Run a function of either colour; its ORM, too, has a lane."""

@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any, Final
 
 from ..conf import get_settings
+from ..forks import PerProcess
 from ..protocol import sse
 from ..protocol.errors import Unavailable
 from ..store.ledger import ledger
@@ -102,12 +103,7 @@ def prepare() -> None:
 
     Raises :class:`Unavailable` if that has come.
     """
-    global _current
-    pid = os.getpid()
-    if _current is None or _current[0] != pid:
-        _current = (pid, Shutdown())
-        _current[1].watch()
-    _current[1].check()
+    _shutdown().check()
 
 
 def _calls() -> bool:
@@ -125,4 +121,10 @@ async def _until(ask: Callable[[], bool], seconds: float) -> None:
         await asyncio.sleep(PAUSE)
 
 
-_current: tuple[int, Shutdown] | None = None
+def _watched() -> Shutdown:
+    shutdown = Shutdown()
+    shutdown.watch()
+    return shutdown
+
+
+_shutdown: Final = PerProcess(_watched)

@@ -11,6 +11,7 @@ from benchmarks.legs import (
     DISCOVER,
     FIRST,
     LEGACY,
+    LINGER,
     LIST,
     MODERN,
     OPEN,
@@ -60,7 +61,7 @@ def sent(leg: Leg, era: str, number: int) -> tuple[list[str], Any]:
     return lines, json.loads(body)
 
 
-@pytest.mark.parametrize("leg", [ADD, SELECT, TELL, LIST, OPEN, DISCOVER])
+@pytest.mark.parametrize("leg", [ADD, SELECT, TELL, LINGER, LIST, OPEN, DISCOVER])
 @pytest.mark.parametrize("number", [FIRST, FIRST + 1234, 9_999_999])
 def test_requests_bear_their_number_and_declare_their_length(leg: Leg, number: int):
     _, message = sent(leg, MODERN, number)

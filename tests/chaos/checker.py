@@ -28,7 +28,8 @@ hung
     tried, and gave up.
 run twice, unfounded
     Its tool has left two rows, or three if it may be repeated; or none, although the answer was a
-    result; or one, although our client has told its caller that it was not taken up.
+    result; or one, although our client has told its caller that it was not taken up; or it was
+    ended because its process had died, and no act has stopped a process that it was sent to.
 unheard
     A change was made while a client listened that could not have missed it, and did.
 untaken
@@ -57,6 +58,9 @@ FAILURES = (
 )
 """What there must be none of."""
 ENDING_ACTS = {"kill", "terminate", "all_down", "all_terminate"}
+STOPPING_ACTS = ENDING_ACTS | {"stand_still", "doze"}
+DEAD = "The process that ran this request has ended"
+"""What the error says with which others end the call of a process that they take for dead."""
 SLACK = 1.0
 """Seconds by which the end of a connection may follow the act that ended it."""
 FAULTS_OF_REQUESTS = {-32700, -32600, -32601, -32602}
@@ -146,6 +150,8 @@ class _Checker:
             self._found.errors[_reason(message)] += 1
             if message.get("error", {}).get("code") in FAULTS_OF_REQUESTS:
                 self._found.blame("untaken", story.key, f"{message} for what was in order")
+            if DEAD in _reason(message) and not self._was_stopped(story, terminal["t"]):
+                self._found.blame("unfounded", story.key, "ended for dead, and nothing had died")
             return
         self._found.counts["answered"] += 1
         nonce = _text(result)
@@ -212,6 +218,17 @@ class _Checker:
             if act["name"] in ENDING_ACTS and is_meant and in_time:
                 return "worker" if passed["how"] == "broke" else None
         return None
+
+    def _was_stopped(self, story: Story, until: float) -> bool:
+        """Return whether, while a request ran, a process stood still that it had been sent to."""
+        workers = {passed["worker"] for passed in story.passed.values()}
+        return any(
+            act["name"] in STOPPING_ACTS
+            and (act["name"].startswith("all_") or act["worker"] in workers)
+            and act["begun"] <= until
+            and story.sent["t"] <= act["t"] + SLACK
+            for act in self._acts
+        )
 
     def _check_routes(self, story: Story) -> None:
         own_id, terminals = json.dumps(story.sent["id"]), story.terminals

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from django_mcp.store.settling import UNKNOWN
+
 from .checker import FAILURES, Figures, check
 
 KEY = "n1"
@@ -32,8 +34,8 @@ def answer(nonce: str = KEY, id: Any = 7, **facts: Any) -> Event:
     return message({"jsonrpc": "2.0", "id": id, "result": result}, **facts)
 
 
-def error(id: Any = 7, **facts: Any) -> Event:
-    return message({"id": id, "error": {"code": -32603, "message": "gone"}}, **facts)
+def error(id: Any = 7, text: str = "gone", **facts: Any) -> Event:
+    return message({"id": id, "error": {"code": -32603, "message": text}}, **facts)
 
 
 def word(number: int, nonce: str = KEY, **facts: Any) -> Event:
@@ -192,6 +194,26 @@ def test_two_rows_of_one_call_say_that_it_has_run_twice():
 
 def test_an_answer_without_a_row_is_unfounded():
     assert found(call(head(), answer(), end()), effects={}) == {"unfounded": 1}
+
+
+@pytest.mark.parametrize(
+    "acts",
+    [[], [act("kill", worker=1)], [act("restart_database")]],
+    ids=["none", "another-worker", "of-the-database"],
+)
+def test_a_call_whose_process_was_taken_for_dead_and_lived_is_unfounded(acts):
+    exchange = call(head(), error(text=UNKNOWN), end(), passed("complete"))
+
+    assert found(acts, exchange) == {"unfounded": 1}
+    assert found([act("stand_still")], exchange) == {}
+    assert found([act("all_down", worker=1)], exchange) == {}
+
+
+def test_an_act_long_before_a_call_explains_nothing_of_it():
+    between = [{"e": "other"}] * 20
+    exchange = call(head(), error(text=UNKNOWN), end(), passed("complete"))
+
+    assert found([act("kill")], between, exchange) == {"unfounded": 1}
 
 
 def test_a_session_that_nobody_has_ended_and_that_is_gone_is_lost():

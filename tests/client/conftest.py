@@ -12,6 +12,8 @@ import pytest
 
 from tests.conformance.servers import RunningServer, running_servers
 
+from .scripted import LegacyServer, ModernServer, Server
+
 HERE = Path(__file__).resolve().parent
 CLIENTS = HERE.parent / "clients"
 BOUND = 30
@@ -51,6 +53,13 @@ def complain(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
 def others() -> set[asyncio.Task[object]]:
     """All tasks but this one."""
     return asyncio.all_tasks() - {asyncio.current_task()}  # type: ignore[arg-type]
+
+
+@pytest.fixture(params=[LegacyServer, ModernServer])
+def server(request: pytest.FixtureRequest) -> Server:
+    """A server of each era that does what a test says."""
+    made: Server = request.param()
+    return made
 
 
 @pytest.fixture(scope="session")

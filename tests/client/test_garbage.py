@@ -102,12 +102,6 @@ ANSWERS: dict[str, tuple[Any, type[ClientError]]] = {
 }
 
 
-@pytest.fixture(params=[LegacyServer, ModernServer])
-def server(request: pytest.FixtureRequest) -> Server:
-    server: Server = request.param()
-    return server
-
-
 @pytest.mark.parametrize(("answer", "error"), ANSWERS.values(), ids=ANSWERS)
 async def test_an_answer_that_is_none_is_an_error(
     server: Server, answer: Any, error: type[ClientError]

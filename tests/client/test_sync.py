@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import os
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -23,6 +21,7 @@ from django_mcp.client import (
 )
 from django_mcp.client.options import Options
 from tests.conformance.servers import RunningServer
+from tests.forking import in_child, needs_fork
 
 pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("client-library")]
 
@@ -160,8 +159,7 @@ def test_closing_ends_the_calls_of_other_threads(library: list[RunningServer]) -
         dozing.result(10)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@needs_fork
 def test_a_child_process_opens_its_own(client: SyncClient) -> None:
     """As a pre-forking server or Celery makes them, with a client that the parent has opened."""
     with client:
@@ -169,15 +167,3 @@ def test_a_child_process_opens_its_own(client: SyncClient) -> None:
         assert in_child(lambda: client.list_tools() != []) == 0
         assert in_child(client.close) == 0
         client.ping()
-
-
-def in_child(work: Callable[[], object]) -> int:
-    """Do something in a forked process; return its exit code."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            code = 0 if work() in (True, None) else 2
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

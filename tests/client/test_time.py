@@ -45,12 +45,6 @@ def progress(seen: Seen, value: float) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
 
 
-@pytest.fixture(params=[LegacyServer, ModernServer])
-def server(request: pytest.FixtureRequest) -> Server:
-    server: Server = request.param()
-    return server
-
-
 async def test_a_call_that_takes_too_long_is_called_off_in_a_session() -> None:
     server, stream = LegacyServer(), Stream()
     server.handlers["tools/call"] = lambda seen: as_stream(stream)

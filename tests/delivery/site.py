@@ -13,6 +13,7 @@ from django.db import transaction
 
 from django_mcp import Context, MCPServer
 from django_mcp.server.ports import AnswerTimedOut
+from tests.lasting import last
 
 server = MCPServer("delivery", version="1")
 
@@ -77,11 +78,12 @@ def echo(value: str = "") -> str:
 
 @server.tool
 def steps(ctx: Context, count: int = 3, gate: str | None = None, label: str = "") -> str:
-    """Log so many lines, waiting before each if asked to."""
+    """Log so many lines, waiting before each if asked to, for longer than a moment."""
     for number in range(count):
         if gate is not None:
             gates.wait(gate)
         ctx.log("info", f"{label}{number}")
+        last(ctx)
     return f"{label}done"
 
 
@@ -91,6 +93,23 @@ async def asteps(ctx: Context, count: int = 3, gate: str | None = None, label: s
     for number in range(count):
         if gate is not None:
             await gates.await_(gate)
+        await ctx.alog("info", f"{label}{number}")
+        await asyncio.to_thread(last, ctx)
+    return f"{label}done"
+
+
+@server.tool
+def quick_steps(ctx: Context, count: int = 3, label: str = "") -> str:
+    """Do the same, and end at once."""
+    for number in range(count):
+        ctx.log("info", f"{label}{number}")
+    return f"{label}done"
+
+
+@server.tool
+async def aquick_steps(ctx: Context, count: int = 3, label: str = "") -> str:
+    """Do the same in asynchronous code."""
+    for number in range(count):
         await ctx.alog("info", f"{label}{number}")
     return f"{label}done"
 
@@ -248,6 +267,7 @@ def released(ctx: Context, gate: str = "") -> bool:
 def crash(ctx: Context) -> None:
     """Speak, and then fail."""
     ctx.log("info", "before")
+    last(ctx)
     raise RuntimeError("planted")
 
 

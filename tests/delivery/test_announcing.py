@@ -51,6 +51,19 @@ def subscribe(*topics: Topic) -> None:
         )
 
 
+@pytest.fixture
+def _broken_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection is broken the first two times that somebody writes a change."""
+    original, failures = changes.write, iter([OperationalError("planted")] * 2)
+
+    def write(*args: Any) -> bool:
+        for failure in failures:
+            raise failure
+        return original(*args)
+
+    monkeypatch.setattr(changes, "write", write)
+
+
 def kinds() -> list[str]:
     return sorted(Change.objects.values_list("kind", flat=True))
 
@@ -261,15 +274,8 @@ def test_a_database_that_refuses_does_not_undo_what_has_changed(monkeypatch, cap
     assert "could not be announced" in caplog.text
 
 
-def test_what_meets_a_broken_connection_is_announced_when_there_is_another(monkeypatch, caplog):
-    original, failures = changes.write, iter([OperationalError("planted")] * 2)
-
-    def write(*args: Any) -> bool:
-        for failure in failures:
-            raise failure
-        return original(*args)
-
-    monkeypatch.setattr(changes, "write", write)
+@pytest.mark.usefixtures("_broken_twice")
+def test_what_meets_a_broken_connection_is_announced_when_there_is_another(caplog):
     with transaction.atomic():
         Group.objects.create(name="kept")
         server.notify_tools_changed()
@@ -373,16 +379,8 @@ def test_asynchronous_code_announces_too(on_loop):
     assert ChangeCounter.objects.get().serial < 20
 
 
-def test_what_the_loop_announces_waits_until_the_database_is_back(on_loop, monkeypatch):
-    original, failures = changes.write, iter([OperationalError("planted")] * 2)
-
-    def write(*args: Any) -> bool:
-        for failure in failures:
-            raise failure
-        return original(*args)
-
-    monkeypatch.setattr(changes, "write", write)
-
+@pytest.mark.usefixtures("_broken_twice")
+def test_what_the_loop_announces_waits_until_the_database_is_back(on_loop):
     async def main():
         server.notify_tools_changed()
         server.notify_prompts_changed()

@@ -89,10 +89,16 @@ def test_transactions_that_others_broke_off_are_made_again_and_the_function_is_n
 
     async def main():
         client = await Client(application).open()
+        call = client.call("speak_and_wait", gate="once")
+        database.collide(*(kind() for _ in range(5)))
+        starting = asyncio.ensure_future(call.__aenter__())
+        await until(states, ["running"])
+        assert database.has_collided
         database.collide(*(kind() for _ in range(5)))
         site.gates.open("once")
-        async with client.call("speak_and_wait", gate="once") as connection:
-            return await connection.messages()
+        found = await (await starting).messages()
+        await call.__aexit__(None, None, None)
+        return found
 
     with caplog.at_level(logging.WARNING, "django_mcp.store"):
         assert texts(on_loop(main())) == ["before", "after", "done"]

@@ -5,12 +5,19 @@ from __future__ import annotations
 import pytest
 
 from django_mcp.models import OutgoingMessage, PendingRequest, Stream
+from django_mcp.store import posts
 from tests.asgi import modern
 from tests.wire.speech import IDS
 
 from . import site
 from .streaming import Client
 from .waiting import in_thread
+
+
+@pytest.fixture
+def unhurried(monkeypatch):
+    """A moment that no machine is too slow for."""
+    monkeypatch.setattr(posts, "MOMENT", 60)
 
 
 def test_a_call_that_says_nothing_is_answered_in_one_piece_and_leaves_no_row(application, on_loop):
@@ -46,6 +53,42 @@ def test_a_call_that_speaks_streams_its_words_in_order_and_its_response_last(
     seqs = list(OutgoingMessage.objects.order_by("seq").values_list("seq", flat=True))
     assert seqs == [1, 2, 3, 4, 5, 6]
     assert Stream.objects.get().next_seq == 7
+
+
+@pytest.mark.parametrize("tool", ["quick_steps", "aquick_steps"])
+@pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18", "2025-11-25"])
+def test_a_call_that_ends_within_a_moment_of_its_words_leaves_no_row(
+    application, on_loop, unhurried, tool, revision
+):
+    async def main():
+        client = await Client(application).open(revision)
+        async with client.call(tool, id="me", count=5) as connection:
+            assert connection.is_stream
+            return await connection.messages(), connection.last_id
+
+    (*words, last), last_id = on_loop(main())
+    assert [word["params"]["data"] for word in words] == ["0", "1", "2", "3", "4"]
+    assert last["id"] == "me"
+    assert last["result"]["content"][0]["text"] == "done"
+    assert last_id is None
+    assert not PendingRequest.objects.exists()
+    assert not Stream.objects.exists()
+
+
+def test_so_does_a_batch_of_them(application, on_loop, unhurried):
+    def call(number):
+        params = {"name": "quick_steps", "arguments": {"label": f"{number}-", "count": 1}}
+        return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+
+    async def main():
+        client = await Client(application).open("2025-03-26")
+        async with client.request("POST", [call(1), call(2)]) as connection:
+            return await connection.messages()
+
+    *words, first, second = on_loop(main())
+    assert [word["params"]["data"] for word in words] == ["1-0", "2-0"]
+    assert [first["id"], second["id"]] == [1, 2]
+    assert not PendingRequest.objects.exists()
 
 
 def test_each_word_arrives_while_the_call_still_runs(application, on_loop):

@@ -18,10 +18,12 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 from django.test.utils import CaptureQueriesContext
 
-from django_mcp import MCPServer, endpoint
+from django_mcp import Context, MCPServer, endpoint
 from django_mcp.asgi import mount
 from django_mcp.auth import public
+from django_mcp.models import PendingRequest
 from django_mcp.protocol import messages
+from django_mcp.store import posts
 from django_mcp.store.requests import Requests
 from django_mcp.transport import answering, making
 from django_mcp.transport.threads import DaemonThread
@@ -45,6 +47,13 @@ def add(a: int, b: int) -> int:
 @server.tool
 async def aadd(a: int, b: int) -> int:
     """Add on the loop."""
+    return a + b
+
+
+@server.tool
+async def atell(ctx: Context, a: int, b: int) -> int:
+    """Say what is added, and add."""
+    await ctx.alog("info", [a, b])
     return a + b
 
 
@@ -109,7 +118,7 @@ def cost_of(costs: Counter[str], tool: str, *, in_session: bool) -> dict[str, in
         await post(application, message, headers=headers)
         costs.clear()
         answer = await post(application, message, headers=headers)
-        assert answer.json()["result"]["content"][0]["text"] == "3"
+        assert answer.messages()[-1]["result"]["content"][0]["text"] == "3"
         return dict(costs)
 
     return run(main())
@@ -135,6 +144,15 @@ def test_an_asynchronous_call_in_a_session_costs_the_look_at_the_session(costs):
 def test_an_asynchronous_call_in_a_session_that_is_remembered_costs_no_more(costs, settings):
     settings.DJANGO_MCP = {**settings.DJANGO_MCP, "SESSION_CACHE_SECONDS": 10}
     assert cost_of(costs, "aadd", in_session=True) == {"tasks": 2, "parsed": 1, "encoded": 1}
+
+
+@pytest.mark.skipif(not EAGER, reason="Python 3.12 has tasks that run at once")
+def test_a_call_that_speaks_and_ends_with_that_costs_no_more(costs, monkeypatch):
+    # So that no machine is too slow for it.
+    monkeypatch.setattr(posts, "MOMENT", 60)
+    quiet = cost_of(costs, "aadd", in_session=True)
+    assert cost_of(costs, "atell", in_session=True) == quiet
+    assert not PendingRequest.objects.exists()
 
 
 def test_a_synchronous_call_in_a_session_that_is_remembered_costs_its_thread(costs, settings):
@@ -203,7 +221,7 @@ def test_a_list_is_made_and_encoded_once(costs):
     cost, first, again = run(main())
     assert cost == {"parsed": 1}
     assert again == {**first, "id": "another"}
-    assert [tool["name"] for tool in first["result"]["tools"]] == ["aadd", "add"]
+    assert [tool["name"] for tool in first["result"]["tools"]] == ["aadd", "add", "atell"]
 
 
 @pytest.mark.parametrize("tool", ["add", "aadd"])

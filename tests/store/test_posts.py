@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+import time
+
 import pytest
 from django.contrib.auth.models import AnonymousUser
 from django.db import connection
@@ -7,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from django_mcp.models import PendingRequest
 from django_mcp.server.ports import Principal
-from django_mcp.store.posts import Call, Post
+from django_mcp.store.posts import MOMENT, Call, Post, Question
 
 from .visiting import Visit
 
@@ -35,10 +38,11 @@ def test_nothing_is_said_after_the_last_response(post):
     call = Call(1, "tools/call", "slow")
     post.begin(call)
     post.say(WORD)
+    word = post.take()
     post.end(call, PendingRequest.State.ANSWERED, b"{}")
     post.say(WORD)
     batch = post.take()
-    assert [message.seq for message, _ in batch.messages] == [1, 2]
+    assert [message.seq for message, _ in [*word.messages, *batch.messages]] == [1, 2]
     assert batch.closes
     post.say(WORD)
     assert post.take().empty
@@ -49,12 +53,93 @@ def test_a_call_of_a_batch_may_speak_after_another_has_ended(post):
     post.begin(first)
     post.say(WORD)
     post.end(first, PendingRequest.State.ANSWERED, b"{}", last=False)
+    before = post.take()
     post.begin(second)
     post.say(WORD)
     post.end(second, PendingRequest.State.ANSWERED, b"{}")
     batch = post.take()
-    assert [message.seq for message, _ in batch.messages] == [1, 2, 3, 4]
+    assert [message.seq for message, _ in [*before.messages, *batch.messages]] == [1, 2, 3, 4]
     assert batch.closes
+
+
+def test_a_call_that_ends_within_a_moment_of_its_first_word_gets_no_rows(post):
+    call = Call(1, "tools/call", "quick")
+    post.begin(call)
+    post.say(WORD)
+    assert post.is_open
+    assert post.due > time.monotonic() - MOMENT
+    post.end(call, PendingRequest.State.ANSWERED, b"{}")
+    assert not post.is_open
+    assert post.take().empty
+    assert [json.loads(each) for each in post.said] == [WORD]
+
+
+def test_of_a_batch_that_ends_so_only_the_words_are_handed_back(post):
+    calls = [Call(1, "tools/call", "one"), Call(2, "tools/call", "two")]
+    for call in calls:
+        post.begin(call)
+        post.say(WORD)
+    post.end(calls[0], PendingRequest.State.ANSWERED, b'{"id":1}', last=False)
+    post.end(calls[1], PendingRequest.State.ANSWERED, b'{"id":2}')
+    assert post.take().empty
+    assert [json.loads(each) for each in post.said] == [WORD, WORD]
+
+
+def test_what_is_being_written_is_not_handed_back(post):
+    call = Call(1, "tools/call", "quick")
+    post.begin(call)
+    post.say(WORD)
+    batch = post.take()
+    post.end(call, PendingRequest.State.ANSWERED, b"{}")
+    assert post.is_open
+    assert post.said == []
+    assert [message.seq for message, _ in batch.messages] == [1]
+    assert [message.seq for message, _ in post.take().messages] == [2]
+
+
+def test_what_may_have_been_written_is_not_handed_back(post):
+    call = Call(1, "tools/call", "quick")
+    post.begin(call)
+    post.say(WORD)
+    batch = post.take()
+    batch.unsure = True
+    post.give_back(batch)
+    post.end(call, PendingRequest.State.ANSWERED, b"{}")
+    assert post.is_open
+    assert post.take() is batch
+    assert [message.seq for message, _ in post.take().messages] == [2]
+
+
+def test_what_could_not_be_written_is(post):
+    call = Call(1, "tools/call", "quick")
+    post.begin(call)
+    post.say(WORD)
+    post.give_back(post.take())
+    post.end(call, PendingRequest.State.ANSWERED, b"{}")
+    assert not post.is_open
+    assert [json.loads(each) for each in post.said] == [WORD]
+
+
+def test_a_question_is_asked_at_once(post, submitted):
+    call = Call(1, "tools/call", "asks")
+    post.begin(call)
+    post.say(WORD)
+    assert post.due
+    post.ask(Question(call, "elicitation/create", {}, 1))
+    assert not post.due
+    post.end(call, PendingRequest.State.ANSWERED, b"{}")
+    assert post.is_open
+
+
+def test_a_call_that_has_spoken_may_become_a_row_at_once(post, submitted):
+    call = Call(1, "tools/call", "lasts")
+    post.begin(call)
+    post.say(WORD)
+    post.open()
+    assert not post.due
+    assert len(submitted) == 2
+    post.open()
+    assert len(submitted) == 2
 
 
 def test_a_call_that_has_ended_without_rows_gets_none(post, submitted):

@@ -26,7 +26,8 @@ from django_mcp.server.ports import Principal, SessionInfo
 from django_mcp.store import session_cache, sessions
 from django_mcp.store.doorbell import FORGET
 from django_mcp.store.ledger import ledger
-from django_mcp.store.sessions import SessionStore, digest, end_sessions
+from django_mcp.store.sessions import SessionStore, digest, end_sessions, find_sessions
+from tests.forking import in_child, needs_fork
 from tests.services import REDIS_URL, require_redis
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -35,6 +36,12 @@ NOBODY = Principal(AnonymousUser())
 SENDER = Sender({"name": "client", "version": "1"}, {"roots": {}})
 LOCAL = "django.core.cache.backends.locmem.LocMemCache"
 REDIS = "django.core.cache.backends.redis.RedisCache"
+
+
+def enter(secret: str, principal: Principal, store: SessionStore = STORE) -> SessionInfo:
+    """Return the session as the gate finds it."""
+    key = digest(secret)
+    return store.own(find_sessions([key]).get(key), principal)
 
 
 class Clock:
@@ -98,13 +105,13 @@ def row_of(info: SessionInfo) -> Any:
 
 def known(secret: str, principal: Principal = NOBODY) -> SessionInfo:
     """Enter a session so that it is remembered."""
-    STORE.enter(secret, principal)
+    enter(secret, principal)
     return entered_for_nothing(secret, principal)
 
 
 def entered_for_nothing(secret: str, principal: Principal = NOBODY) -> SessionInfo:
     with CaptureQueriesContext(connection) as queries:
-        found = STORE.enter(secret, principal)
+        found = enter(secret, principal)
     assert len(queries) == 0
     return found
 
@@ -112,13 +119,13 @@ def entered_for_nothing(secret: str, principal: Principal = NOBODY) -> SessionIn
 def costs(secret: str) -> int:
     """Return how many statements it takes to enter."""
     with CaptureQueriesContext(connection) as queries:
-        STORE.enter(secret, NOBODY)
+        enter(secret, NOBODY)
     return len(queries)
 
 
 def is_let_in(secret: str, principal: Principal = NOBODY) -> bool:
     try:
-        STORE.enter(secret, principal)
+        enter(secret, principal)
     except SessionNotFound:
         return False
     return True
@@ -150,13 +157,30 @@ def test_a_session_that_is_remembered_is_still_its_owners_alone(place, other):
     alice, stranger = make_principal("alice", "a client"), other()
     _, secret = open_session(alice)
     known(secret, alice)
-    for enter in (STORE.enter, STORE.recall, SessionStore("another").enter):
-        who = alice if enter.__self__ != STORE else stranger
-        if enter == STORE.recall and place != "memory":
-            continue
+    ways = [
+        lambda: enter(secret, stranger),
+        lambda: enter(secret, alice, SessionStore("another")),
+        *([lambda: STORE.recall(secret, stranger)] if place == "memory" else []),
+    ]
+    for way in ways:
         with CaptureQueriesContext(connection) as queries, pytest.raises(SessionNotFound):
-            enter(secret, who)
+            way()
         assert len(queries) == 0
+
+
+def test_of_several_only_those_that_are_not_remembered_are_asked_for(place):
+    secrets = [open_session()[1] for _ in range(3)]
+    keys = [digest(secret) for secret in secrets]
+    known(secrets[1])
+    STORE.mark_initialized(STORE.find(secrets[0], NOBODY))
+    with CaptureQueriesContext(connection) as queries:
+        assert set(find_sessions(keys)) == set(keys)
+    assert len(queries) == 1
+    assert keys[1] not in queries[0]["sql"]
+    assert keys[2] in queries[0]["sql"]
+    with CaptureQueriesContext(connection) as queries:
+        assert set(find_sessions(keys[:2])) == set(keys[:2])
+    assert len(queries) == 0
 
 
 def test_who_asks_for_a_foreign_session_first_changes_nothing_for_its_owner(place):
@@ -176,9 +200,9 @@ def test_that_there_is_none_is_not_remembered(place):
 
 def test_a_session_that_is_not_ready_is_not_remembered(place):
     info, secret = open_session(ready=False)
-    assert not STORE.enter(secret, NOBODY).initialized
+    assert not enter(secret, NOBODY).initialized
     STORE.mark_initialized(info)
-    assert STORE.enter(secret, NOBODY).initialized
+    assert enter(secret, NOBODY).initialized
 
 
 def delete(secret: str, info: SessionInfo, principal: Principal) -> None:
@@ -216,15 +240,15 @@ def test_who_has_read_before_it_ended_comes_too_late(place, settings, monkeypatc
     settings.DJANGO_MCP = {**settings.DJANGO_MCP, "MAX_SESSIONS_PER_USER": 1}
     alice = make_principal("alice")
     info, secret = open_session(alice)
-    read = sessions._read
+    read = sessions._rows
 
     def read_and_be_slow(*args: Any) -> list[Any]:
         row = read(*args)
-        monkeypatch.setattr(sessions, "_read", read)
+        monkeypatch.setattr(sessions, "_rows", read)
         end(secret, info, alice)
         return row
 
-    monkeypatch.setattr(sessions, "_read", read_and_be_slow)
+    monkeypatch.setattr(sessions, "_rows", read_and_be_slow)
     assert is_let_in(secret, alice)
     assert not is_let_in(secret, alice)
 
@@ -251,11 +275,20 @@ def test_an_end_that_is_rolled_back_is_none(place):
     assert is_let_in(secret)
 
 
+def test_an_end_whose_commit_was_not_confirmed_is_heard_of_too(place):
+    """Whoever tries again ends nothing any more, and yet others remember it."""
+    info, secret = open_session()
+    known(secret)
+    row_of(info).update(state=Session.State.ENDED)
+    assert end_sessions(row_of(info)) == 0
+    assert not is_let_in(secret)
+
+
 def test_the_log_level_counts_at_once(place):
     _, secret = open_session()
     info = known(secret)
     STORE.set_log_level(info, "error")
-    assert STORE.enter(secret, NOBODY).log_level == "error"
+    assert enter(secret, NOBODY).log_level == "error"
 
 
 def test_within_a_transaction_nothing_is_remembered_or_looked_up(place):
@@ -271,14 +304,14 @@ def test_within_a_transaction_nothing_is_remembered_or_looked_up(place):
 
 def test_it_is_remembered_for_so_long_from_before_it_was_read(memory, clock, monkeypatch):
     _, secret = open_session()
-    read = sessions._read
+    read = sessions._rows
 
     def read_for_a_while(*args: Any) -> list[Any]:
         clock.now += 4
         return read(*args)
 
-    monkeypatch.setattr(sessions, "_read", read_for_a_while)
-    STORE.enter(secret, NOBODY)
+    monkeypatch.setattr(sessions, "_rows", read_for_a_while)
+    enter(secret, NOBODY)
     clock.now += 5.9
     entered_for_nothing(secret)
     clock.now += 0.2
@@ -287,13 +320,13 @@ def test_it_is_remembered_for_so_long_from_before_it_was_read(memory, clock, mon
 
 def test_one_who_reads_for_longer_than_that_remembers_nothing(place, clock, monkeypatch):
     _, secret = open_session()
-    read = sessions._read
+    read = sessions._rows
 
     def read_for_long(*args: Any) -> list[Any]:
         clock.now += 11
         return read(*args)
 
-    monkeypatch.setattr(sessions, "_read", read_for_long)
+    monkeypatch.setattr(sessions, "_rows", read_for_long)
     assert [costs(secret), costs(secret)] == [1, 1]
 
 
@@ -326,7 +359,7 @@ def test_a_process_remembers_only_so_many(memory, monkeypatch):
     monkeypatch.setattr(session_cache, "MAX_SESSIONS", 2)
     secrets = [open_session()[1] for _ in range(3)]
     for secret in secrets:
-        STORE.enter(secret, NOBODY)
+        enter(secret, NOBODY)
     assert len(memory._found) == 2
     assert STORE.recall(secrets[0], NOBODY) is None
     assert STORE.recall(secrets[2], NOBODY) is not None
@@ -334,17 +367,17 @@ def test_a_process_remembers_only_so_many(memory, monkeypatch):
 
 def test_what_is_too_old_does_not_stay(memory, clock):
     for _ in range(5):
-        STORE.enter(open_session()[1], NOBODY)
+        enter(open_session()[1], NOBODY)
     clock.now += 11
-    STORE.enter(open_session()[1], NOBODY)
+    enter(open_session()[1], NOBODY)
     assert len(memory._found) == 1
 
 
-def test_a_fork_remembers_nothing(memory, monkeypatch):
+@needs_fork
+def test_a_fork_remembers_nothing(memory):
     _, secret = open_session()
     known(secret)
-    monkeypatch.setattr(session_cache.os, "getpid", lambda: -1)
-    assert STORE.recall(secret, NOBODY) is None
+    assert in_child(lambda: STORE.recall(secret, NOBODY) is None) == 0
 
 
 @pytest.fixture

@@ -57,8 +57,10 @@ async def make_busy(workers: Workers, http: httpx.AsyncClient) -> None:
     client = await (await Client(workers.urls, http).open()).ready()
     async with asyncio.timeout(BOUND / 4):
         while await held(workers, http) != ([THREADS, THREADS], 2 * CONNECTIONS):
+            # The latter keep the lanes of the gate busy; what each request asks there is shared.
             calls = (client.call("use_database") for _ in range(80))
-            await asyncio.gather(*map(last_of, calls))
+            changes = (client.post("logging/setLevel", level="debug") for _ in range(40))
+            await asyncio.gather(*map(last_of, [*calls, *changes]))
 
 
 async def held(workers: Workers, http: httpx.AsyncClient) -> tuple[list[int], int]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 from uuid import uuid4
 
@@ -98,6 +98,28 @@ async def rows_of(client: Client) -> Any:
     return found["result"]["structuredContent"]
 
 
+@asynccontextmanager
+async def three_calls(
+    client: Client, tool: str, names: Sequence[str]
+) -> AsyncIterator[tuple[AsyncExitStack, AsyncIterator[Any], asyncio.Task[Any], Any]]:
+    """Make a call that has spoken, one that has not, and one whose client goes.
+
+    Yield what closes their connections, the rest of what the first says, and the others' answers.
+    """
+    async with AsyncExitStack() as stack:
+        async with client.call(tool, id=names[2], value=names[2], speaks=True) as leaving:
+            await anext(leaving.messages())
+        speaking = await stack.enter_async_context(
+            client.call(tool, id=names[0], value=names[0], speaks=True)
+        )
+        messages = speaking.messages()
+        await anext(messages)
+        silent = asyncio.create_task(
+            stack.enter_async_context(client.call(tool, id=names[1], value=names[1]))
+        )
+        yield stack, messages, silent, leaving
+
+
 def test_streams_end_so_that_their_clients_come_back(patient):
     """The legacy one resumably, the modern one with its result, and all without an error."""
 
@@ -141,17 +163,7 @@ def test_calls_that_run_may_end(patient, tool):
     async def main(http):
         client = await session(patient, http)
         here = client.at(0)
-        async with AsyncExitStack() as stack:
-            async with here.call(tool, id=names[2], value=names[2], speaks=True) as leaving:
-                await anext(leaving.messages())
-            speaking = await stack.enter_async_context(
-                here.call(tool, id=names[0], value=names[0], speaks=True)
-            )
-            messages = speaking.messages()
-            await anext(messages)
-            silent = asyncio.create_task(
-                stack.enter_async_context(here.call(tool, id=names[1], value=names[1]))
-            )
+        async with three_calls(here, tool, names) as (_, messages, silent, leaving):
             await reached(patient, names[1])
             stop(patient)
             if await refuses_by_itself(here):
@@ -206,17 +218,7 @@ def test_calls_that_take_too_long_end_at_once_with_an_error_of_their_id(hasty, t
     async def main(http):
         client = await session(hasty, http)
         here, modern = client.at(0), Stateless(hasty.urls[0], http)
-        async with AsyncExitStack() as stack:
-            async with here.call(tool, id=names[2], value=names[2], speaks=True) as leaving:
-                await anext(leaving.messages())
-            speaking = await stack.enter_async_context(
-                here.call(tool, id=names[0], value=names[0], speaks=True)
-            )
-            messages = speaking.messages()
-            await anext(messages)
-            silent = asyncio.create_task(
-                stack.enter_async_context(here.call(tool, id=names[1], value=names[1]))
-            )
+        async with three_calls(here, tool, names) as (stack, messages, silent, leaving):
             arguments = {"value": names[3]}
             stateless = asyncio.create_task(
                 stack.enter_async_context(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import time
 
 from shelf.models import Item
 
@@ -16,10 +18,12 @@ if os.environ.get("DOOR") == "asgi":
         return a + b
 
     @mcp.tool
-    async def tell(number: int, ctx: Context) -> int:
-        """Say three things, then return the number."""
+    async def tell(number: int, ctx: Context, pause: int = 0) -> int:
+        """Say three things, then return the number; wait, if asked to, after the first."""
         for count in range(3):
             await ctx.alog("info", f"{number} {count}")
+            if pause and not count:
+                await asyncio.sleep(pause / 1000)
         return number
 
 else:
@@ -30,10 +34,12 @@ else:
         return a + b
 
     @mcp.tool
-    def tell(number: int, ctx: Context) -> int:
-        """Say three things, then return the number."""
+    def tell(number: int, ctx: Context, pause: int = 0) -> int:
+        """Say three things, then return the number; wait, if asked to, after the first."""
         for count in range(3):
             ctx.log("info", f"{number} {count}")
+            if pause and not count:
+                time.sleep(pause / 1000)
         return number
 
 

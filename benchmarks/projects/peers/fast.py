@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 
 from fastmcp import Context, FastMCP
@@ -17,10 +18,12 @@ async def add(a: int, b: int) -> int:
 
 
 @server.tool
-async def tell(number: int, ctx: Context) -> int:
-    """Say three things, then return the number."""
+async def tell(number: int, ctx: Context, pause: int = 0) -> int:
+    """Say three things, then return the number; wait, if asked to, after the first."""
     for count in range(3):
         await ctx.info(f"{number} {count}")
+        if pause and not count:
+            await asyncio.sleep(pause / 1000)
     return number
 
 

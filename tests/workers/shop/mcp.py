@@ -21,6 +21,7 @@ from django_mcp.store.ledger import ledger
 from django_mcp.store.sessions import digest
 from django_mcp.transport.connections import open_connections
 from django_mcp.transport.streams import Mailbox
+from tests.lasting import last
 
 from .gates import gates
 from .statements import statements
@@ -41,20 +42,28 @@ async def awork(value: str, seconds: float = 0.0) -> str:
 
 
 @mcp.tool
-def speak(ctx: Context, value: str, words: int = 3, seconds: float = 0.0) -> str:
+def speak(
+    ctx: Context, value: str, words: int = 3, seconds: float = 0.0, lasts: bool = False
+) -> str:
     """Say something from time to time."""
     for number in range(words):
         ctx.log("info", f"{value}/{number}")
         time.sleep(random.uniform(0, seconds))
+        if lasts:
+            last(ctx)
     return value
 
 
 @mcp.tool
-async def aspeak(ctx: Context, value: str, words: int = 3, seconds: float = 0.0) -> str:
+async def aspeak(
+    ctx: Context, value: str, words: int = 3, seconds: float = 0.0, lasts: bool = False
+) -> str:
     """Do the same on the loop."""
     for number in range(words):
         await ctx.alog("info", f"{value}/{number}")
         await asyncio.sleep(random.uniform(0, seconds))
+        if lasts:
+            await asyncio.to_thread(last, ctx)
     return value
 
 
@@ -114,9 +123,11 @@ def fail(value: str) -> str:
 
 
 @mcp.tool
-def stumble(ctx: Context, value: str) -> str:
+def stumble(ctx: Context, value: str, lasts: bool = False) -> str:
     """Speak, and then fail."""
     ctx.log("info", f"{value}/0")
+    if lasts:
+        last(ctx)
     raise RuntimeError(value)
 
 

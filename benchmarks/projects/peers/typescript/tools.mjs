@@ -1,9 +1,10 @@
 // The tools, the same for both versions of the SDK.
+import { setTimeout } from "node:timers/promises";
 import * as z from "zod/v4";
 
 const text = (value) => ({ content: [{ type: "text", text: String(value) }] });
 const numbers = z.object({ a: z.int(), b: z.int() });
-const told = z.object({ number: z.int() });
+const told = z.object({ number: z.int(), pause: z.int().default(0) });
 const noted = z.object({ title: z.string(), text: z.string(), urgent: z.boolean().default(false) });
 
 export function registerTools(server, log) {
@@ -14,10 +15,16 @@ export function registerTools(server, log) {
   );
   server.registerTool(
     "tell",
-    { description: "Say three things, then return the number.", inputSchema: told },
-    async ({ number }, extra) => {
+    {
+      description: "Say three things, then return the number; wait, if asked to, after the first.",
+      inputSchema: told,
+    },
+    async ({ number, pause }, extra) => {
       for (let count = 0; count < 3; count++) {
         await log({ level: "info", data: `${number} ${count}` }, extra);
+        if (pause && !count) {
+          await setTimeout(pause);
+        }
       }
       return text(number);
     },

@@ -1,0 +1,89 @@
+"""One question for all who ask at the same time, where each answer alone would cost as much."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Final, Generic, TypeVar
+from weakref import WeakKeyDictionary
+
+from .lanes import gate_lanes
+from .tasks import keep, start
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+
+MOST: Final = 16
+"""Most keys that are asked for at once."""
+PATIENCE: Final = 0.02
+"""Seconds after which a question no longer holds up the next: its connection may hang."""
+
+
+class Gathering(Generic[K, T]):
+    """Asks ``find``, on a lane of the gate, for one key or for several.
+
+    Whoever comes while nothing is asked asks at once. Whoever comes meanwhile is part of the next
+    question: never of one that has begun, whose answer may be older than his own.
+    """
+
+    def __init__(self, find: Callable[[Sequence[K]], Mapping[K, T]]) -> None:
+        self._find = find
+        self._waiting: list[tuple[K, asyncio.Future[T | None]]] = []
+        self._current: object = None
+        self._begun = 0.0
+
+    async def find(self, key: K) -> T | None:
+        """Return what there is for ``key``."""
+        loop = asyncio.get_running_loop()
+        is_held_up = self._current is not None and loop.time() - self._begun < PATIENCE
+        if not (is_held_up or self._waiting):
+            return (await self._ask([key])).get(key)
+        answer: asyncio.Future[T | None] = loop.create_future()
+        self._waiting.append((key, answer))
+        if not is_held_up:
+            self._go_on()
+        return await answer
+
+    async def _ask(self, keys: Sequence[K]) -> Mapping[K, T]:
+        mine = self._current = object()
+        self._begun = asyncio.get_running_loop().time()
+        try:
+            return await gate_lanes().run(self._find, keys)
+        finally:
+            if self._current is mine:
+                self._current = None
+                self._go_on()
+
+    def _go_on(self) -> None:
+        if self._waiting:
+            keep(start(self._ask_for_some()))
+
+    async def _ask_for_some(self) -> None:
+        some, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
+        if not some:
+            return
+        try:
+            found = await self._ask([key for key, _ in some])
+        except Exception as error:
+            for _, answer in some:
+                _settle(answer, answer.set_exception, error)
+        else:
+            for key, answer in some:
+                _settle(answer, answer.set_result, found.get(key))
+
+
+def _settle(answer: asyncio.Future[Any], settle: Callable[[Any], None], value: Any) -> None:
+    if not answer.done():  # else whoever has asked has gone
+        settle(value)
+
+
+def gathering(find: Callable[[Sequence[K]], Mapping[K, T]]) -> Gathering[K, T]:
+    """Return what gathers the questions to ``find`` on the present loop."""
+    mine = _by_loop.setdefault(asyncio.get_running_loop(), {})
+    if find not in mine:
+        mine[find] = Gathering(find)
+    return mine[find]
+
+
+_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Any, Gathering[Any, Any]]]
+_by_loop = WeakKeyDictionary()

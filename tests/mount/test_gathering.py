@@ -1,0 +1,179 @@
+"""Those who ask at the same time share a question, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from django_mcp.transport import gathering
+from django_mcp.transport.gathering import Gathering
+from tests.asgi import BOUND, run
+
+
+class Slow:
+    """Finds the length of each key; begins and ends when a test wants it to."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[str]] = []
+        self.begun = threading.Semaphore(0)
+        self.may_end = threading.Semaphore(0)
+        self.error: Exception | None = None
+
+    def __call__(self, keys: Sequence[str]) -> dict[str, int]:
+        self.asked.append(list(keys))
+        self.begun.release()
+        assert self.may_end.acquire(timeout=BOUND)
+        if self.error is not None:
+            error, self.error = self.error, None
+            raise error
+        return {key: len(key) for key in keys if key != "none"}
+
+    async def has_begun(self) -> None:
+        """Wait until a question is under way."""
+        assert await asyncio.to_thread(self.begun.acquire, timeout=BOUND)
+
+    def end(self, number: int = 1) -> None:
+        """Let so many questions be answered."""
+        self.may_end.release(number)
+
+
+@pytest.fixture
+def slow() -> Iterator[Slow]:
+    made = Slow()
+    yield made
+    made.end(100)
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No machine is so slow that a question seems to hang."""
+    monkeypatch.setattr(gathering, "PATIENCE", 3600)
+
+
+async def asking(asked: Gathering[str, int], *keys: str) -> list[asyncio.Future[Any]]:
+    """Ask for each of the keys, one after the other."""
+    found = [asyncio.ensure_future(asked.find(key)) for key in keys]
+    await asyncio.sleep(0)
+    return found
+
+
+def test_who_is_alone_asks_at_once(slow):
+    async def main():
+        slow.end()
+        return await Gathering(slow).find("abc")
+
+    assert run(main()) == 3
+    assert slow.asked == [["abc"]]
+
+
+def test_who_comes_meanwhile_is_part_of_the_next_question(slow):
+    async def main():
+        asked = Gathering(slow)
+        first = await asking(asked, "a")
+        await slow.has_begun()
+        others = await asking(asked, "bb", "none", "ccc")
+        slow.end(2)
+        return await asyncio.gather(*first, *others)
+
+    assert run(main()) == [1, 2, None, 3]
+    assert slow.asked == [["a"], ["bb", "none", "ccc"]]
+
+
+def test_nobody_is_told_what_was_asked_before_he_came(slow):
+    """A session may have ended since."""
+
+    async def main():
+        asked = Gathering(slow)
+        first = await asking(asked, "a")
+        await slow.has_begun()
+        second = await asking(asked, "a")
+        slow.end(2)
+        return await asyncio.gather(*first, *second)
+
+    assert run(main()) == [1, 1]
+    assert slow.asked == [["a"], ["a"]]
+
+
+def test_there_is_a_limit_to_one_question(slow, monkeypatch):
+    monkeypatch.setattr(gathering, "MOST", 2)
+
+    async def main():
+        asked = Gathering(slow)
+        first = await asking(asked, "1")
+        await slow.has_begun()
+        others = await asking(asked, "2", "3", "4", "5", "6")
+        slow.end(4)
+        return await asyncio.gather(*first, *others)
+
+    assert run(main()) == [1] * 6
+    assert slow.asked == [["1"], ["2", "3"], ["4", "5"], ["6"]]
+
+
+def test_an_error_is_told_to_all_who_asked_and_to_nobody_else(slow):
+    async def main():
+        asked = Gathering(slow)
+        first = await asking(asked, "a")
+        await slow.has_begun()
+        others = await asking(asked, "bb", "ccc")
+        slow.end()
+        assert await first[0] == 1
+        await slow.has_begun()
+        last = await asking(asked, "dddd")
+        slow.error = LookupError("planted")
+        slow.end(2)
+        failed = await asyncio.gather(*others, return_exceptions=True)
+        return failed, await last[0]
+
+    failed, last = run(main())
+    assert [str(each) for each in failed] == ["planted"] * 2
+    assert last == 4
+
+
+def test_the_error_of_who_was_alone_holds_up_nobody(slow):
+    async def main():
+        asked = Gathering(slow)
+        first = await asking(asked, "a")
+        await slow.has_begun()
+        second = await asking(asked, "bb")
+        slow.error = LookupError("planted")
+        slow.end(2)
+        with pytest.raises(LookupError):
+            await first[0]
+        return await second[0]
+
+    assert run(main()) == 2
+
+
+def test_who_goes_takes_nobody_along(slow):
+    async def main():
+        asked = Gathering(slow)
+        first = await asking(asked, "a")
+        await slow.has_begun()
+        others = await asking(asked, "bb", "ccc")
+        first[0].cancel()
+        others[0].cancel()
+        slow.end(2)
+        return await others[1]
+
+    assert run(main()) == 3
+
+
+def test_a_question_that_hangs_holds_up_others_for_a_while_only(slow, monkeypatch):
+    async def main():
+        asked = Gathering(slow)
+        hanging = await asking(asked, "a")
+        await slow.has_begun()
+        waiting = await asking(asked, "bb")
+        monkeypatch.setattr(gathering, "PATIENCE", 0)
+        late = await asking(asked, "ccc")
+        await slow.has_begun()
+        # Two are under way now, and either may end first.
+        slow.end(2)
+        return await asyncio.gather(*hanging, *waiting, *late)
+
+    assert run(main()) == [1, 2, 3]
+    assert slow.asked == [["a"], ["bb", "ccc"]]

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import threading
+
+from django_mcp.forks import PerProcess
+from django_mcp.store.ledger import ledger
+from django_mcp.store.session_cache import memory
+
+from .forking import in_child, needs_fork
+
+
+def test_a_process_has_one_until_it_forgets_it():
+    things = PerProcess(object)
+    first = things()
+    assert things() is first
+    assert things.forget() is first
+    assert things() is not first
+
+
+def test_there_is_none_to_forget_before_one_is_asked_for():
+    assert PerProcess(object).forget() is None
+
+
+def test_threads_that_come_together_get_the_same():
+    together = threading.Barrier(8)
+
+    def make() -> object:
+        together.wait(10)
+        return object()
+
+    things, found = PerProcess(make), []
+    threads = [threading.Thread(target=lambda: found.append(things())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert len(found) == 8
+    assert len(set(map(id, found))) == 1
+
+
+@needs_fork
+def test_a_fork_gets_its_own_and_its_parent_keeps_what_it_has():
+    for things in (PerProcess(object), ledger, memory):
+        mine = things()
+        assert in_child(lambda things=things, mine=mine: things() is not mine) == 0
+        assert things() is mine
