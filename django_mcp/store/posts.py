@@ -31,6 +31,11 @@ logger = logging.getLogger("django_mcp.store")
 
 MOMENT: Final = 0.02
 """Seconds from a call's first word, in which it may end without having become rows."""
+FEW: Final = 65_536
+"""Bytes that it may have said then: about what a connection takes that its client does not read.
+
+Of more, a slow client may have to come back for the rest.
+"""
 
 Kind = OutgoingMessage.Kind
 State = PendingRequest.State
@@ -247,6 +252,8 @@ class Post:
                 self.due = time.monotonic() + MOMENT
             if body is not None and self._has_room(len(body)):
                 self._append(Kind.NOTIFICATION, body, None)
+            if self._bytes > FEW:
+                self.due = 0.0
         self._submit(self)
 
     def ask(self, question: Question) -> None:
@@ -339,8 +346,9 @@ class Post:
             self._batch().begun += self._calls
 
     def _is_unwritten(self) -> bool:
-        """Return whether nobody has begun to write its rows, nor is to answer a question."""
-        return self._due is not None and self._due.opens and not self.has_asked
+        """Return whether nobody has begun to write its rows, nor can want them later."""
+        is_unbegun = self._due is not None and self._due.opens
+        return is_unbegun and not self.has_asked and self._bytes <= FEW
 
     def _withdraw(self) -> None:
         """Want no rows after all, and hand back what was said."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import secrets
 import time
 from collections import defaultdict
@@ -28,6 +29,8 @@ from .database import alias, available, insist
 from .leaving import refusing_who_left
 from .prepared import MOST, Prepared
 from .session_cache import Remembered, forget_rows
+
+logger = logging.getLogger("django_mcp.store")
 
 LIVE = (Session.State.OPENED, Session.State.READY)
 EVICTED_AT_ONCE = 50
@@ -296,7 +299,19 @@ def _read_and_remember(
 def _rows(query: Prepared, keys: Sequence[str]) -> list[list[Any]]:
     parts = [keys[first : first + MOST] for first in range(0, len(keys), MOST)]
     with available():
-        return [row for part in parts for row in insist(partial(query.run, part))]
+        rows = [row for part in parts for row in insist(partial(query.run, part))]
+    return [row for row in rows if _is_spoken_here(row[_REVISION])]
+
+
+def _is_spoken_here(revision: str) -> bool:
+    """Return whether this version of the package knows a revision; to it no other session is live.
+
+    After a downgrade, or beside a newer process, a client is so told to open another session.
+    """
+    if revision in BY_NAME:
+        return True
+    logger.warning("A session of revision %s is not live here: another version opened it", revision)
+    return False
 
 
 def _remembered(row: Sequence[Any]) -> Remembered:
@@ -327,6 +342,7 @@ def _info(
 
 _OWNER: Final = ("server", "user_id", "client_id")
 _INFO: Final = ("id", "revision", "client_info", "client_capabilities", "log_level", "state")
+_REVISION: Final = _INFO.index("revision") - len(_INFO)
 _by_key = Prepared(
     lambda keys: (
         live_sessions().filter(key_digest__in=keys).values_list("key_digest", *_OWNER, *_INFO)

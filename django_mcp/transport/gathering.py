@@ -7,14 +7,13 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
+from ..store.prepared import MOST
 from .lanes import gate_lanes
 from .tasks import keep, start
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
-MOST: Final = 16
-"""Most keys that are asked for at once."""
 PATIENCE: Final = 0.02
 """Seconds after which a question no longer holds up the next: its connection may hang."""
 

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from django_mcp.models import PendingRequest
 from django_mcp.server.ports import Principal
-from django_mcp.store.posts import MOMENT, Call, Post, Question
+from django_mcp.store.posts import FEW, MOMENT, Call, Post, Question
 
 from .visiting import Visit
 
@@ -83,6 +83,21 @@ def test_of_a_batch_that_ends_so_only_the_words_are_handed_back(post):
     post.end(calls[1], PendingRequest.State.ANSWERED, b'{"id":2}')
     assert post.take().empty
     assert [json.loads(each) for each in post.said] == [WORD, WORD]
+
+
+def test_a_call_that_says_much_is_written_however_soon_it_ends(post):
+    # Of that, a client that reads slowly may have to come back for the rest.
+    call, word = Call(1, "tools/call", "chatty"), {**WORD, "params": {"data": "x" * 10_000}}
+    post.begin(call)
+    for _ in range(FEW // 10_000):
+        post.say(word)
+        assert post.due
+    post.say(word)
+    assert not post.due
+    post.end(call, PendingRequest.State.ANSWERED, b"{}")
+    assert post.is_open
+    assert post.said == []
+    assert len(post.take().messages) == FEW // 10_000 + 2
 
 
 def test_what_is_being_written_is_not_handed_back(post):

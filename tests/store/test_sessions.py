@@ -17,7 +17,13 @@ from django_mcp.protocol.errors import SessionNotFound, Unavailable
 from django_mcp.protocol.lifecycle import Sender
 from django_mcp.protocol.versions import NEWEST_LEGACY
 from django_mcp.server.ports import Principal
-from django_mcp.store.sessions import SessionStore, digest, end_sessions, live_sessions
+from django_mcp.store.sessions import (
+    SessionStore,
+    digest,
+    end_sessions,
+    find_sessions,
+    live_sessions,
+)
 from django_mcp.testing import MCPClient
 
 pytestmark = pytest.mark.django_db
@@ -102,6 +108,16 @@ def plan(statement: str) -> str:
     with connection.cursor() as cursor:
         cursor.execute(f"{explain} {statement}")
         return "\n".join(" ".join(map(str, row)) for row in cursor.fetchall())
+
+
+def test_a_session_of_a_version_that_is_not_installed_is_not_live_and_harms_no_other(caplog):
+    (strange, its_secret), (session, secret) = open_session(), open_session()
+    Session.objects.filter(pk=strange.pk).update(revision="2999-01-01")
+    found = find_sessions([digest(its_secret), digest(secret)])
+    assert [each.info.id for each in found.values()] == [str(session.pk)]
+    assert "2999-01-01" in caplog.text
+    with pytest.raises(SessionNotFound):
+        STORE.find(its_secret, NOBODY)
 
 
 def test_secrets_are_visible_ascii():
