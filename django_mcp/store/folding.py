@@ -2,7 +2,8 @@
 
 They wait in their rows, each of them once, until there is a connection to show them on; then they
 become messages of the stream. The process of the connection that delivers does that, and moves the
-stream's number by compare-and-set, so that nobody does it twice.
+stream's number by compare-and-set, so that nobody does it twice. A connection that has shown all
+there was gets them from here, without their being read back.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from ..models import OutgoingMessage, Session, Stream
 from ..protocol.messages import encode, notification
 from ..server.changes import LISTS, Kind, Topic
 from . import subscriptions
+from .batches import Message
 from .changes import Key, News
 from .database import alias
 from .readers import Reader
@@ -57,7 +59,7 @@ class OwnStream:
         self.seen = max(self.seen, number)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Fold:
     """What one stream gets, in the order of the changes."""
 
@@ -151,38 +153,74 @@ def _fold(own: OwnStream, seen: int, last: int, messages: Sequence[Numbered]) ->
 def _queue(folds: Sequence[_Fold]) -> int:
     """Write to several streams in one transaction; return to how many."""
     with transaction.atomic(using=alias()):
-        done = [fold for fold in folds if _advance(fold)]
-        streams = [fold.own.reader.stream for fold in done]
-        following = dict(_streams().filter(pk__in=streams).values_list("pk", "next_seq"))
+        shown = {fold: fold.own.reader.cursor + 1 for fold in folds if _advance_shown(fold)}
+        waiting = [fold for fold in folds if fold not in shown and _advance(fold)]
+        places = shown | _places(waiting)
+        queued = {fold: _messages(fold, first) for fold, first in places.items()}
         OutgoingMessage.objects.using(alias()).bulk_create(
             OutgoingMessage(
                 stream_id=fold.own.reader.stream,
-                seq=following[fold.own.reader.stream] - len(fold.messages) + index,
-                kind=OutgoingMessage.Kind.NOTIFICATION,
-                body=body,
+                seq=message.seq,
+                kind=message.kind,
+                body=message.body,
             )
-            for fold in done
-            for index, (_, body) in enumerate(fold.messages)
+            for fold, messages in queued.items()
+            for message in messages
         )
-    for fold in done:
+    for fold in queued:
         fold.own.see(fold.last)
-    return len(done)
+    for fold in shown:
+        fold.own.reader.show(queued[fold])
+    return len(queued)
+
+
+def _messages(fold: _Fold, first: int) -> list[Message]:
+    return [
+        Message(first + index, OutgoingMessage.Kind.NOTIFICATION, body)
+        for index, (_, body) in enumerate(fold.messages)
+    ]
+
+
+def _advance_shown(fold: _Fold) -> bool:
+    """Take numbers on a stream of which all is shown, and note them as delivered at once."""
+    reader, count = fold.own.reader, len(fold.messages)
+    if not reader.ready:
+        return False
+    rows = _unfolded(fold).filter(next_seq=reader.cursor + 1)
+    return bool(
+        rows.update(
+            next_seq=reader.cursor + 1 + count,
+            delivered=reader.cursor + count,
+            changes_seen=fold.last,
+        )
+    )
 
 
 def _advance(fold: _Fold) -> bool:
-    """Take numbers on the stream, unless somebody else has folded, or delivers, or it is full.
+    """Take numbers on a stream of which something is still to be read.
 
     What a full stream has no room for waits on in the rows of the changes.
     """
     count, room = len(fold.messages), get_settings().queue_messages
-    rows = _streams().filter(
-        pk=fold.own.reader.stream,
-        epoch=fold.own.reader.epoch,
-        changes_seen=fold.seen,
-        closed=None,
-        next_seq__lte=F("delivered") + 1 + room - count,
-    )
+    rows = _unfolded(fold).filter(next_seq__lte=F("delivered") + 1 + room - count)
     return bool(rows.update(next_seq=F("next_seq") + count, changes_seen=fold.last))
+
+
+def _unfolded(fold: _Fold) -> QuerySet[Stream]:
+    """Return the stream's row, unless somebody else has folded, or delivers."""
+    reader = fold.own.reader
+    return _streams().filter(
+        pk=reader.stream, epoch=reader.epoch, changes_seen=fold.seen, closed=None
+    )
+
+
+def _places(folds: Sequence[_Fold]) -> dict[_Fold, int]:
+    """Return the first of the numbers that each fold has taken."""
+    if not folds:
+        return {}
+    rows = _streams().filter(pk__in=[fold.own.reader.stream for fold in folds])
+    following = dict(rows.values_list("pk", "next_seq"))
+    return {fold: following[fold.own.reader.stream] - len(fold.messages) for fold in folds}
 
 
 def _streams() -> QuerySet[Stream]:

@@ -23,12 +23,13 @@ from ..forks import PerProcess
 from ..server.changes import Topic
 from . import session_cache
 from .audience import Audience
+from .batches import Batch, Kept
 from .cleanup import Sweep
 from .database import has_collided, is_outage, wait_briefly
 from .doorbell import FORGET, Doorbell
 from .listeners import Changes
 from .outbox import Process, keep
-from .posts import Batch, Kept, Post
+from .posts import Post
 from .readers import Readers
 from .requests import Requests
 from .sessions import note_use

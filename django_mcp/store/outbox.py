@@ -19,9 +19,9 @@ from django.db.models import F, QuerySet
 from ..clock import DatabaseNow
 from ..conf import get_settings
 from ..models import OutgoingMessage, PendingRequest, Session, Stream
+from .batches import Batch, Call, Kept
 from .database import alias, has_collided, insist, is_locked, is_outage
 from .pending import call_row, early_cancellations, question_row
-from .posts import Batch, Call, Kept
 from .sessions import LIVE, lock_in_order
 
 State = PendingRequest.State

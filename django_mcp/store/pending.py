@@ -11,8 +11,9 @@ from ..clock import DatabaseNow
 from ..conf import get_settings
 from ..models import PendingRequest
 from ..protocol.messages import encode
+from .batches import Call, Question
 from .database import alias
-from .posts import Call, Post, Question
+from .posts import Post
 
 State = PendingRequest.State
 Direction = PendingRequest.Direction

@@ -13,7 +13,7 @@ from itertools import islice
 from ..conf import get_settings
 from ..models import Stream
 from . import streams
-from .posts import Message
+from .batches import Message
 
 
 @dataclass(slots=True, eq=False)
@@ -34,6 +34,11 @@ class Reader:
     """Whether the calls of its stream run in this process, which tells it how they end."""
     ready: bool = True
     """Whether it takes more: a slow client must not fill the memory."""
+
+    def show(self, messages: Sequence[Message]) -> None:
+        """Deliver messages, and note how far it is."""
+        self.cursor = messages[-1].seq
+        self.deliver(messages)
 
 
 class Readers:
@@ -124,8 +129,7 @@ class Readers:
         last = messages[-1].seq
         if reader.own and not streams.mark_delivered(reader.stream, reader.epoch, last):
             return False
-        reader.cursor = last
-        reader.deliver(messages)
+        reader.show(messages)
         return True
 
     def _skip(self, behind: dict[uuid.UUID, Reader], rows: dict[uuid.UUID, Stream]) -> None:

@@ -20,9 +20,10 @@ from ..conf import get_settings
 from ..models import PendingRequest, Session
 from ..protocol.messages import RequestId, same_id
 from .audience import Audience
+from .batches import Call
 from .database import alias
 from .pending import LISTEN, lease, lease_seconds
-from .posts import Call, Post
+from .posts import Post
 from .sessions import LIVE
 
 State = PendingRequest.State

@@ -17,9 +17,9 @@ from ..clock import DatabaseNow
 from ..models import OutgoingMessage, Session, Stream
 from ..protocol.errors import SessionNotFound
 from ..server.ports import SessionInfo
+from .batches import Message
 from .changes import in_batches
 from .database import alias, insist
-from .posts import Message
 from .sessions import LIVE
 
 PAGE: Final = 100

@@ -16,11 +16,12 @@ from ..models import ChangeCounter, PendingRequest, Session, Subscription
 from ..protocol.errors import SessionNotFound
 from ..server.changes import Topic, too_many_subscriptions
 from ..server.ports import SessionInfo
+from .batches import Call
 from .changes import in_batches, key_of, last_number
 from .database import alias, available, insist
 from .leaving import refusing_who_left
 from .pending import call_row
-from .posts import Call, Post
+from .posts import Post
 from .sessions import LIVE
 
 State = PendingRequest.State

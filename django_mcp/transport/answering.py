@@ -15,8 +15,8 @@ from ..conf import get_settings
 from ..protocol import sse
 from ..protocol.errors import SessionNotFound, cancelled
 from ..server.ports import Runner
+from ..store.batches import Call, Kept, Kind, Message, unheard
 from ..store.ledger import ledger
-from ..store.posts import Call, Kept, Kind, Message, unheard
 from ..store.readers import Reader
 from ..store.requests import Stop
 from . import replies

@@ -22,10 +22,10 @@ from ..server.changes import LISTS, Kind
 from ..server.ports import Principal, Runner, SessionInfo
 from ..server.registry import MCPServer
 from ..store import changes, outbox, streams
+from ..store.batches import Message
 from ..store.database import alias, available, insist
 from ..store.folding import OwnStream, fold, list_changes
 from ..store.ledger import ledger
-from ..store.posts import Message
 from ..store.readers import Reader, trim_delivered
 from . import replies, shutdown
 from .connections import Connection, open_connections

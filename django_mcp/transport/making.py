@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 from ..protocol.errors import access_revoked, cancelled, session_ended, shutting_down
 from ..server.ports import Runner
+from ..store.batches import Call
 from ..store.ledger import ledger
-from ..store.posts import Call, Post
+from ..store.posts import Post
 from ..store.requests import Running, Stop
 from .peers import CallPeer
 from .posted import Item, Outcome

@@ -25,8 +25,9 @@ from ..server.errors import QuestionFailed
 from ..server.exchange import Exchange
 from ..server.ports import AnswerTimedOut, SessionInfo
 from ..store import pending
+from ..store.batches import Call, Kind, Message, Question
 from ..store.ledger import ledger
-from ..store.posts import Call, Kind, Message, Post, Question, bounded, has_room
+from ..store.posts import Post, bounded, has_room
 from ..store.sessions import is_ready
 from . import lanes
 from .runners import drop_lane

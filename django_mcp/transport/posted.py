@@ -15,8 +15,9 @@ from ..server.dispatcher import dispatch
 from ..server.exchange import Exchange
 from ..server.methods import METHODS
 from ..server.ports import Peer, Principal, Runner, SessionInfo
+from ..store.batches import Call, State
 from ..store.ledger import ledger
-from ..store.posts import Call, Post, State
+from ..store.posts import Post
 from . import replies
 from .http import Reply, Request
 from .peers import CallPeer

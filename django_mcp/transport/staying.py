@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ..protocol.messages import Notification, encode, notification
 from ..server.changes import Topic
+from ..store.batches import Call, Kind, Message
 from ..store.changes import Key, key_of
 from ..store.ledger import ledger
 from ..store.listeners import Listener
-from ..store.posts import Call, Kind, Message, Post
+from ..store.posts import Post
 from ..store.subscriptions import begin_listening, end_listening
 from . import lanes
 from .peers import Direct

@@ -16,8 +16,8 @@ from typing import Any, Final, Self
 
 from ..conf import get_settings
 from ..protocol import sse
+from ..store.batches import Message
 from ..store.ledger import ledger
-from ..store.posts import Message
 from ..store.readers import Reader
 from .threads import call_on
 

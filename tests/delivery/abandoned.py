@@ -11,8 +11,9 @@ from django_mcp.clock import DatabaseNow
 from django_mcp.models import PendingRequest, Session
 from django_mcp.protocol.messages import Notification, notification
 from django_mcp.server.ports import Principal
+from django_mcp.store.batches import Call, Question
 from django_mcp.store.outbox import Process, keep
-from django_mcp.store.posts import Call, Post, Question
+from django_mcp.store.posts import Post
 
 DEAD = Process("d" * 32, "-" + "d" * 32)
 

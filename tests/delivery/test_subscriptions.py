@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from django.db import OperationalError
 
 from django_mcp import endpoint
 from django_mcp.models import (
@@ -376,6 +379,7 @@ def test_what_changed_while_no_connection_delivered_is_folded_by_the_next(applic
 def test_a_stream_that_is_full_takes_what_fits_and_the_rest_waits(settings):
     settings.DJANGO_MCP = {**settings.DJANGO_MCP, "QUEUE_MESSAGES": 2}
     own = [replace(_planted(1), lists=frozenset({Kind.TOOLS, Kind.PROMPTS, Kind.RESOURCES}))]
+    own[0].reader.ready = False
     changes.write(server.name, [Topic(Kind.TOOLS), Topic(Kind.PROMPTS), Topic(Kind.RESOURCES)])
 
     def fold():
@@ -416,6 +420,49 @@ def test_a_stream_that_was_interrupted_goes_on_and_tells_what_changed(applicatio
         return found
 
     assert told(on_loop(main())) == PROMPTS
+
+
+def test_a_connection_that_has_shown_all_is_handed_what_is_written(django_assert_max_num_queries):
+    own, shown = _planted(1), []
+    own.reader.deliver = shown.extend
+    changes.write(server.name, [Topic(Kind.TOOLS)])
+    news = changes.after({server.name: 0})
+    # Of these, two begin and end the transaction; nothing is read back.
+    with django_assert_max_num_queries(5):
+        assert folding.fold([own], news) == 1
+    assert [(each.seq, json.loads(each.body)["method"]) for each in shown] == [(1, TOOLS)]
+    row = Stream.objects.get()
+    assert (own.reader.cursor, row.delivered, row.next_seq) == (1, 1, 2)
+
+
+@pytest.mark.parametrize("behind", [{"next_seq": 3}, {"epoch": 2}, {"closed": "2026-01-01 00:00Z"}])
+def test_a_connection_that_is_behind_reads_what_is_written_in_its_turn(behind, monkeypatch):
+    own, shown = _planted(1), []
+    own.reader.deliver = shown.extend
+    changes.write(server.name, [Topic(Kind.TOOLS)])
+    original = folding._queue
+    # Between the moment of looking and that of writing.
+    monkeypatch.setattr(folding, "_queue", lambda folds: (move(behind), original(folds))[1])
+    folding.fold([own], changes.after({server.name: 0}))
+    assert shown == []
+    row = Stream.objects.get()
+    assert (own.reader.cursor, row.delivered) == (0, 0)
+    assert row.next_seq == behind.get("next_seq", 0) + 1
+
+
+def test_nothing_is_shown_that_could_not_be_written(monkeypatch):
+    own, shown = _planted(1), []
+    own.reader.deliver = shown.extend
+    changes.write(server.name, [Topic(Kind.TOOLS)])
+    news = changes.after({server.name: 0})
+    with monkeypatch.context() as planted:
+        planted.setattr(folding, "_messages", Mock(side_effect=OperationalError("planted")))
+        with pytest.raises(OperationalError):
+            folding.fold([own], news)
+    assert shown == []
+    assert (own.reader.cursor, own.seen) == (0, 0)
+    assert folding.fold([own], news) == 1
+    assert len(shown) == 1
 
 
 def test_many_streams_cost_a_look_and_a_transaction(django_assert_max_num_queries):

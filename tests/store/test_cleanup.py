@@ -10,8 +10,8 @@ from django_mcp.contrib.tokens.models import Token
 from django_mcp.models import Change, PendingRequest, Session, Stream, Subscription
 from django_mcp.server.rates import Rate
 from django_mcp.store import changes, cleanup, limits, outbox
+from django_mcp.store.batches import Question
 from django_mcp.store.cleanup import BATCH, Sweep, kinds
-from django_mcp.store.posts import Question
 from django_mcp.store.settling import settle
 
 from .aging import forget, let_pass, prune, row_counts

@@ -10,8 +10,8 @@ from django.db import OperationalError, connection
 
 from django_mcp.models import PendingRequest, Session
 from django_mcp.protocol.messages import encode
+from django_mcp.store.batches import Kept, Question
 from django_mcp.store.outbox import keep
-from django_mcp.store.posts import Kept, Question
 from django_mcp.store.sessions import end_sessions, note_use
 
 from .visiting import ALIVE, Running, Visit

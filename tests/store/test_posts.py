@@ -10,7 +10,8 @@ from django.test.utils import CaptureQueriesContext
 
 from django_mcp.models import PendingRequest
 from django_mcp.server.ports import Principal
-from django_mcp.store.posts import FEW, MOMENT, Call, Post, Question
+from django_mcp.store.batches import Call, Question
+from django_mcp.store.posts import FEW, MOMENT, Post
 
 from .visiting import Visit
 

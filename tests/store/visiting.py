@@ -13,9 +13,10 @@ from django_mcp.protocol.versions import NEWEST_LEGACY
 from django_mcp.server.changes import Kind, Topic
 from django_mcp.server.ports import Principal
 from django_mcp.store import outbox, streams
+from django_mcp.store.batches import Call, Kept, Question
 from django_mcp.store.inbox import Inbox
 from django_mcp.store.outbox import Process, keep
-from django_mcp.store.posts import Call, Kept, Post, Question
+from django_mcp.store.posts import Post
 from django_mcp.store.sessions import SessionStore
 from django_mcp.store.subscriptions import Subscriptions, begin_listening, end_listening
 

@@ -15,9 +15,9 @@ from django_mcp.models import PendingRequest
 from django_mcp.protocol.errors import SessionNotFound
 from django_mcp.server.ports import Principal
 from django_mcp.store import outbox
+from django_mcp.store.batches import Question
 from django_mcp.store.database import has_collided
 from django_mcp.store.outbox import keep
-from django_mcp.store.posts import Question
 
 from .visiting import ALIVE, NOBODY, Running, Visit, resource
 
