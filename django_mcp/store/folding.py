@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import Exists, F, OuterRef, QuerySet
 
 from ..conf import get_settings
 from ..models import OutgoingMessage, Session, Stream
@@ -65,7 +65,7 @@ class _Fold:
 
     own: OwnStream
     seen: int
-    """The number at which its row is."""
+    """Its row is at this number, or at one since which nothing was of interest to it."""
     last: int
     """The number to which its row moves."""
     messages: Sequence[Numbered]
@@ -87,16 +87,19 @@ def fold(own: Sequence[OwnStream], news: Mapping[str, News]) -> int:
     About as many as :data:`AT_ONCE`, since others wait for this thread too; the rest is still to be
     found by the next look.
     """
-    own = [each for each in own if each.server in news]
+    # In one order for all processes, which lock the rows as they come.
+    own = sorted((each for each in own if each.server in news), key=lambda each: each.reader.stream)
     found = _found(own, news)
     for each in own:
         if not found[each]:
             each.see(news[each.server].last)
-    folds = list(_folds({each: found[each] for each in own if found[each]}, news))
+    rest = [each for each in own if found[each]]
     queued = 0
-    while folds and queued < AT_ONCE:
-        part, folds = folds[:AT_ONCE], folds[AT_ONCE:]
-        queued += _queue(part)
+    while rest and queued < AT_ONCE:
+        part, rest = rest[:AT_ONCE], rest[AT_ONCE:]
+        shown = _show([_fold(each, each.seen, found[each], news) for each in part])
+        behind = {each: found[each] for each in part if each not in shown}
+        queued += len(shown) + _queue(list(_folds(behind, news)))
     return queued
 
 
@@ -127,51 +130,70 @@ def _updated(own: Sequence[OwnStream], news: News) -> Iterable[tuple[OwnStream, 
                 yield each, number, row.uri
 
 
-def _folds(found: Mapping[OwnStream, list[Numbered]], news: Mapping[str, News]) -> Iterable[_Fold]:
-    rows = _streams().filter(pk__in={each.reader.stream for each in found}, closed=None)
-    places = {row.pk: row for row in rows.select_related("session")}
-    # In one order for all processes, which lock the rows as they come.
-    for each in sorted(found, key=lambda each: each.reader.stream):
-        last = news[each.server].last
+def _show(folds: Sequence[_Fold]) -> set[OwnStream]:
+    """Write to streams of which all is shown, and show that, too; return those."""
+    folds = [fold for fold in folds if fold.own.ready]
+    if not folds:
+        return set()
+    with transaction.atomic(using=alias()):
+        done = [fold for fold in folds if _advance_shown(fold)]
+        written = _write({fold: fold.own.reader.cursor + 1 for fold in done})
+    for fold in done:
+        fold.own.see(fold.last)
+        fold.own.reader.show(written[fold])
+    return {fold.own for fold in done}
+
+
+def _folds(behind: Mapping[OwnStream, list[Numbered]], news: Mapping[str, News]) -> Iterable[_Fold]:
+    """Look how far streams are, and yield what there is to be written to them."""
+    if not behind:
+        return
+    rows = _streams().filter(pk__in=[each.reader.stream for each in behind], closed=None)
+    places = {row.pk: row for row in rows.annotate(is_ready=Exists(_ready()))}
+    for each, numbered in behind.items():
         row = places.get(each.reader.stream)
         seen = 0 if row is None else row.changes_seen
-        messages = sorted(numbered for numbered in found[each] if numbered[0] > seen)
-        if row is None or row.epoch != each.reader.epoch or not messages:
+        newer = [(number, body) for number, body in numbered if number > seen]
+        if row is None or row.epoch != each.reader.epoch or not newer:
             # Another connection delivers, or has done so.
-            each.see(last)
-        elif row.session.state == Session.State.READY:
-            # 2025-11-25, basic/lifecycle, "Initialization": before notifications/initialized a
-            # server sends pings and logs alone.
-            yield _fold(each, seen, last, messages)
+            each.see(news[each.server].last)
+        elif row.is_ready:
+            yield _fold(each, seen, newer, news)
 
 
-def _fold(own: OwnStream, seen: int, last: int, messages: Sequence[Numbered]) -> _Fold:
+def _fold(
+    own: OwnStream, seen: int, numbered: Sequence[Numbered], news: Mapping[str, News]
+) -> _Fold:
+    last, messages = news[own.server].last, sorted(numbered)
     fitting = messages[: get_settings().queue_messages]
     return _Fold(own, seen, last if len(fitting) == len(messages) else fitting[-1][0], fitting)
 
 
 def _queue(folds: Sequence[_Fold]) -> int:
-    """Write to several streams in one transaction; return to how many."""
+    """Write to several streams, to be read in their turn; return to how many."""
+    if not folds:
+        return 0
     with transaction.atomic(using=alias()):
-        shown = {fold: fold.own.reader.cursor + 1 for fold in folds if _advance_shown(fold)}
-        waiting = [fold for fold in folds if fold not in shown and _advance(fold)]
-        places = shown | _places(waiting)
-        queued = {fold: _messages(fold, first) for fold, first in places.items()}
-        OutgoingMessage.objects.using(alias()).bulk_create(
-            OutgoingMessage(
-                stream_id=fold.own.reader.stream,
-                seq=message.seq,
-                kind=message.kind,
-                body=message.body,
-            )
-            for fold, messages in queued.items()
-            for message in messages
-        )
-    for fold in queued:
+        written = _write(_places([fold for fold in folds if _advance(fold)]))
+    for fold in written:
         fold.own.see(fold.last)
-    for fold in shown:
-        fold.own.reader.show(queued[fold])
-    return len(queued)
+    return len(written)
+
+
+def _write(places: Mapping[_Fold, int]) -> dict[_Fold, list[Message]]:
+    """Write what streams get, each from a number on that has been taken for it."""
+    written = {fold: _messages(fold, first) for fold, first in places.items()}
+    OutgoingMessage.objects.using(alias()).bulk_create(
+        OutgoingMessage(
+            stream_id=fold.own.reader.stream,
+            seq=message.seq,
+            kind=message.kind,
+            body=message.body,
+        )
+        for fold, messages in written.items()
+        for message in messages
+    )
+    return written
 
 
 def _messages(fold: _Fold, first: int) -> list[Message]:
@@ -184,9 +206,7 @@ def _messages(fold: _Fold, first: int) -> list[Message]:
 def _advance_shown(fold: _Fold) -> bool:
     """Take numbers on a stream of which all is shown, and note them as delivered at once."""
     reader, count = fold.own.reader, len(fold.messages)
-    if not reader.ready:
-        return False
-    rows = _unfolded(fold).filter(next_seq=reader.cursor + 1)
+    rows = _unfolded(fold).filter(Exists(_ready()), next_seq=reader.cursor + 1)
     return bool(
         rows.update(
             next_seq=reader.cursor + 1 + count,
@@ -194,6 +214,12 @@ def _advance_shown(fold: _Fold) -> bool:
             changes_seen=fold.last,
         )
     )
+
+
+def _ready() -> QuerySet[Session]:
+    # 2025-11-25, basic/lifecycle, "Initialization": before notifications/initialized a server sends
+    # pings and logs alone.
+    return Session.objects.filter(pk=OuterRef("session"), state=Session.State.READY)
 
 
 def _advance(fold: _Fold) -> bool:
@@ -210,7 +236,7 @@ def _unfolded(fold: _Fold) -> QuerySet[Stream]:
     """Return the stream's row, unless somebody else has folded, or delivers."""
     reader = fold.own.reader
     return _streams().filter(
-        pk=reader.stream, epoch=reader.epoch, changes_seen=fold.seen, closed=None
+        pk=reader.stream, epoch=reader.epoch, changes_seen__lte=fold.seen, closed=None
     )
 
 

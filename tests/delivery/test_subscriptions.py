@@ -317,17 +317,19 @@ def test_a_session_that_has_ended_cannot_subscribe(application, on_loop, monkeyp
 # Folding
 
 
-def test_two_processes_never_fold_the_same_change(application, on_loop, monkeypatch):
+@pytest.mark.parametrize("way", ["_show", "_queue"])
+def test_two_processes_never_fold_the_same_change(application, on_loop, monkeypatch, way):
     """Another process is quicker, between the moment of looking and that of writing."""
-    original, rivals = folding._queue, []
+    original, rivals = getattr(folding, way), []
 
-    def queue(folds: Any) -> bool:
+    def write(folds: Any) -> Any:
         if not rivals:
             rivals.append(True)
             assert original(folds)
         return original(folds)
 
-    monkeypatch.setattr(folding, "_queue", queue)
+    monkeypatch.setattr(folding, "_show", lambda folds: set())
+    monkeypatch.setattr(folding, way, write)
 
     async def main():
         client = await Client(application).open()
@@ -427,8 +429,8 @@ def test_a_connection_that_has_shown_all_is_handed_what_is_written(django_assert
     own.reader.deliver = shown.extend
     changes.write(server.name, [Topic(Kind.TOOLS)])
     news = changes.after({server.name: 0})
-    # Of these, two begin and end the transaction; nothing is read back.
-    with django_assert_max_num_queries(5):
+    # Of these, two begin and end the transaction; nothing is read.
+    with django_assert_max_num_queries(4):
         assert folding.fold([own], news) == 1
     assert [(each.seq, json.loads(each.body)["method"]) for each in shown] == [(1, TOOLS)]
     row = Stream.objects.get()
@@ -440,14 +442,36 @@ def test_a_connection_that_is_behind_reads_what_is_written_in_its_turn(behind, m
     own, shown = _planted(1), []
     own.reader.deliver = shown.extend
     changes.write(server.name, [Topic(Kind.TOOLS)])
-    original = folding._queue
+    original = folding._show
     # Between the moment of looking and that of writing.
-    monkeypatch.setattr(folding, "_queue", lambda folds: (move(behind), original(folds))[1])
+    monkeypatch.setattr(folding, "_show", lambda folds: (move(behind), original(folds))[1])
     folding.fold([own], changes.after({server.name: 0}))
     assert shown == []
     row = Stream.objects.get()
     assert (own.reader.cursor, row.delivered) == (0, 0)
     assert row.next_seq == behind.get("next_seq", 0) + 1
+
+
+def test_what_was_of_no_interest_makes_no_connection_read(django_assert_max_num_queries):
+    own, shown = _planted(1), []
+    own.reader.deliver = shown.extend
+    for kind in (Kind.PROMPTS, Kind.TOOLS):
+        changes.write(server.name, [Topic(kind)])
+        news = changes.after({server.name: own.seen})
+        with django_assert_max_num_queries(4):
+            folding.fold([own], news)
+    assert len(shown) == 1
+
+
+def test_a_connection_whose_client_is_not_ready_is_handed_nothing():
+    own, shown = _planted(1), []
+    own.reader.deliver = shown.extend
+    changes.write(server.name, [Topic(Kind.TOOLS)])
+    news = changes.after({server.name: 0})
+    Session.objects.update(state=Session.State.OPENED)
+    assert folding.fold([own], news) == 0
+    Session.objects.update(state=Session.State.READY)
+    assert folding.fold([own], news) == len(shown) == 1
 
 
 def test_nothing_is_shown_that_could_not_be_written(monkeypatch):
