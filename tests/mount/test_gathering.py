@@ -61,6 +61,14 @@ async def asking(asked: Gathering[str, int], *keys: str) -> list[asyncio.Future[
     return found
 
 
+async def busy(slow: Slow) -> tuple[Gathering[str, int], asyncio.Future[Any]]:
+    """Return what has begun to ask for "a", and who waits for that."""
+    asked = Gathering(slow)
+    (first,) = await asking(asked, "a")
+    await slow.has_begun()
+    return asked, first
+
+
 def test_who_is_alone_asks_at_once(slow):
     async def main():
         slow.end()
@@ -72,12 +80,10 @@ def test_who_is_alone_asks_at_once(slow):
 
 def test_who_comes_meanwhile_is_part_of_the_next_question(slow):
     async def main():
-        asked = Gathering(slow)
-        first = await asking(asked, "a")
-        await slow.has_begun()
+        asked, first = await busy(slow)
         others = await asking(asked, "bb", "none", "ccc")
         slow.end(2)
-        return await asyncio.gather(*first, *others)
+        return await asyncio.gather(first, *others)
 
     assert run(main()) == [1, 2, None, 3]
     assert slow.asked == [["a"], ["bb", "none", "ccc"]]
@@ -87,12 +93,10 @@ def test_nobody_is_told_what_was_asked_before_he_came(slow):
     """A session may have ended since."""
 
     async def main():
-        asked = Gathering(slow)
-        first = await asking(asked, "a")
-        await slow.has_begun()
+        asked, first = await busy(slow)
         second = await asking(asked, "a")
         slow.end(2)
-        return await asyncio.gather(*first, *second)
+        return await asyncio.gather(first, *second)
 
     assert run(main()) == [1, 1]
     assert slow.asked == [["a"], ["a"]]
@@ -102,25 +106,21 @@ def test_there_is_a_limit_to_one_question(slow, monkeypatch):
     monkeypatch.setattr(gathering, "MOST", 2)
 
     async def main():
-        asked = Gathering(slow)
-        first = await asking(asked, "1")
-        await slow.has_begun()
+        asked, first = await busy(slow)
         others = await asking(asked, "2", "3", "4", "5", "6")
         slow.end(4)
-        return await asyncio.gather(*first, *others)
+        return await asyncio.gather(first, *others)
 
     assert run(main()) == [1] * 6
-    assert slow.asked == [["1"], ["2", "3"], ["4", "5"], ["6"]]
+    assert slow.asked == [["a"], ["2", "3"], ["4", "5"], ["6"]]
 
 
 def test_an_error_is_told_to_all_who_asked_and_to_nobody_else(slow):
     async def main():
-        asked = Gathering(slow)
-        first = await asking(asked, "a")
-        await slow.has_begun()
+        asked, first = await busy(slow)
         others = await asking(asked, "bb", "ccc")
         slow.end()
-        assert await first[0] == 1
+        assert await first == 1
         await slow.has_begun()
         last = await asking(asked, "dddd")
         slow.error = LookupError("planted")
@@ -135,14 +135,12 @@ def test_an_error_is_told_to_all_who_asked_and_to_nobody_else(slow):
 
 def test_the_error_of_who_was_alone_holds_up_nobody(slow):
     async def main():
-        asked = Gathering(slow)
-        first = await asking(asked, "a")
-        await slow.has_begun()
+        asked, first = await busy(slow)
         second = await asking(asked, "bb")
         slow.error = LookupError("planted")
         slow.end(2)
         with pytest.raises(LookupError):
-            await first[0]
+            await first
         return await second[0]
 
     assert run(main()) == 2
@@ -150,11 +148,9 @@ def test_the_error_of_who_was_alone_holds_up_nobody(slow):
 
 def test_who_goes_takes_nobody_along(slow):
     async def main():
-        asked = Gathering(slow)
-        first = await asking(asked, "a")
-        await slow.has_begun()
+        asked, first = await busy(slow)
         others = await asking(asked, "bb", "ccc")
-        first[0].cancel()
+        first.cancel()
         others[0].cancel()
         slow.end(2)
         return await others[1]
@@ -164,16 +160,14 @@ def test_who_goes_takes_nobody_along(slow):
 
 def test_a_question_that_hangs_holds_up_others_for_a_while_only(slow, monkeypatch):
     async def main():
-        asked = Gathering(slow)
-        hanging = await asking(asked, "a")
-        await slow.has_begun()
+        asked, hanging = await busy(slow)
         waiting = await asking(asked, "bb")
         monkeypatch.setattr(gathering, "PATIENCE", 0)
         late = await asking(asked, "ccc")
         await slow.has_begun()
         # Two are under way now, and either may end first.
         slow.end(2)
-        return await asyncio.gather(*hanging, *waiting, *late)
+        return await asyncio.gather(hanging, *waiting, *late)
 
     assert run(main()) == [1, 2, 3]
     assert slow.asked == [["a"], ["bb", "ccc"]]

@@ -34,11 +34,17 @@ def post(submitted):
     )
 
 
-def test_nothing_is_said_after_the_last_response(post):
-    # A synchronous function that was left behind may be between its check and its word.
-    call = Call(1, "tools/call", "slow")
+def spoken(post: Post) -> Call:
+    """Return a call of the POST that has said its first word."""
+    call = Call(1, "tools/call", "speaks")
     post.begin(call)
     post.say(WORD)
+    return call
+
+
+def test_nothing_is_said_after_the_last_response(post):
+    # A synchronous function that was left behind may be between its check and its word.
+    call = spoken(post)
     word = post.take()
     post.end(call, PendingRequest.State.ANSWERED, b"{}")
     post.say(WORD)
@@ -64,9 +70,7 @@ def test_a_call_of_a_batch_may_speak_after_another_has_ended(post):
 
 
 def test_a_call_that_ends_within_a_moment_of_its_first_word_gets_no_rows(post):
-    call = Call(1, "tools/call", "quick")
-    post.begin(call)
-    post.say(WORD)
+    call = spoken(post)
     assert post.is_open
     assert post.due > time.monotonic() - MOMENT
     post.end(call, PendingRequest.State.ANSWERED, b"{}")
@@ -102,9 +106,7 @@ def test_a_call_that_says_much_is_written_however_soon_it_ends(post):
 
 
 def test_what_is_being_written_is_not_handed_back(post):
-    call = Call(1, "tools/call", "quick")
-    post.begin(call)
-    post.say(WORD)
+    call = spoken(post)
     batch = post.take()
     post.end(call, PendingRequest.State.ANSWERED, b"{}")
     assert post.is_open
@@ -114,9 +116,7 @@ def test_what_is_being_written_is_not_handed_back(post):
 
 
 def test_what_may_have_been_written_is_not_handed_back(post):
-    call = Call(1, "tools/call", "quick")
-    post.begin(call)
-    post.say(WORD)
+    call = spoken(post)
     batch = post.take()
     batch.unsure = True
     post.give_back(batch)
@@ -127,9 +127,7 @@ def test_what_may_have_been_written_is_not_handed_back(post):
 
 
 def test_what_could_not_be_written_is(post):
-    call = Call(1, "tools/call", "quick")
-    post.begin(call)
-    post.say(WORD)
+    call = spoken(post)
     post.give_back(post.take())
     post.end(call, PendingRequest.State.ANSWERED, b"{}")
     assert not post.is_open
@@ -137,9 +135,7 @@ def test_what_could_not_be_written_is(post):
 
 
 def test_a_question_is_asked_at_once(post, submitted):
-    call = Call(1, "tools/call", "asks")
-    post.begin(call)
-    post.say(WORD)
+    call = spoken(post)
     assert post.due
     post.ask(Question(call, "elicitation/create", {}, 1))
     assert not post.due
@@ -148,9 +144,7 @@ def test_a_question_is_asked_at_once(post, submitted):
 
 
 def test_a_call_that_has_spoken_may_become_a_row_at_once(post, submitted):
-    call = Call(1, "tools/call", "lasts")
-    post.begin(call)
-    post.say(WORD)
+    call = spoken(post)
     post.open()
     assert not post.due
     assert len(submitted) == 2
