@@ -1,4 +1,4 @@
-"""Sessions and pending requests in the admin: to look at, and to end.
+"""Sessions and requests in the admin: to look at, to end and to cancel.
 
 Every page costs the same whether there are ten rows or a million.
 """

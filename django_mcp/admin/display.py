@@ -47,6 +47,18 @@ def relative(moment: dt.datetime | None, *, now: dt.datetime) -> SafeString:
     )
 
 
+def lasting(begin: dt.datetime, end: dt.datetime | None) -> str:
+    """Return how long something took, as precisely as that is of use."""
+    if end is None:
+        return "-"
+    seconds = max(0.0, (end - begin).total_seconds())
+    if seconds >= MINUTE.total_seconds():
+        return timesince(begin, end, depth=1)
+    return _("%(seconds)s\xa0s") % {
+        "seconds": f"{seconds:.0f}" if seconds >= 10 else f"{seconds:.1f}"
+    }
+
+
 def pretty(value: Any) -> SafeString:
     """Return JSON, indented."""
     text = json.dumps(value, indent=2, ensure_ascii=False)

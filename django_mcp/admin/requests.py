@@ -1,23 +1,26 @@
-"""Requests in flight: a list of all, and those of one session on its page."""
+"""Requests, in flight and ended: a list of all, to cancel them, and those of a session's page."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from ..clock import DatabaseNow
 from ..models import PendingRequest, Session
 from ..store.database import alias
-from .display import Tone, badge, principal, relative, short_id, two_lines
+from ..store.inbox import cancel_calls
+from .changelist import LISTED
+from .display import Tone, badge, lasting, principal, relative, short_id, two_lines
+from .ending import EndingAdmin, log
 from .filters import DirectionFilter, RequestStateFilter, ServerFilter
 from .readonly import ReadOnlyAdmin
 
@@ -58,6 +61,12 @@ class Columns:
         """Show when it came in."""
         return relative(row.created, now=row.now)
 
+    @admin.display(description=_("took"))
+    def took(self, row: Any) -> str:
+        """Show how long it took, or has been running."""
+        end = row.now if row.state == PendingRequest.State.RUNNING else row.ended
+        return lasting(row.created, end)
+
     @admin.display(description=_("lease until"))
     def lease(self, row: Any) -> SafeString:
         """Show until when its process is known to live."""
@@ -70,8 +79,8 @@ class Columns:
 
 
 @admin.register(PendingRequest)
-class PendingRequestAdmin(Columns, ReadOnlyAdmin):
-    """Shows requests."""
+class PendingRequestAdmin(Columns, EndingAdmin, ReadOnlyAdmin):
+    """Shows requests and cancels them."""
 
     list_display = (
         "what",
@@ -79,6 +88,7 @@ class PendingRequestAdmin(Columns, ReadOnlyAdmin):
         "session_link",
         "belongs_to",
         "timing",
+        "took",
     )
     list_select_related = ("user",)
     list_filter = (RequestStateFilter, DirectionFilter, ServerFilter)
@@ -91,10 +101,13 @@ class PendingRequestAdmin(Columns, ReadOnlyAdmin):
         "the newest 10,000 requests)."
     )
     session_field = "session"
+    actions = ("cancel_selected",)
+    end_verb = "cancel"
+    end_label = _("Cancel request")
     fieldsets = (
         (None, {"fields": ("badge", ("method", "name"), ("direction", "request_id"))}),
         (_("Principal"), {"fields": (("session", "server"), ("user", "client_id"))}),
-        (_("Progress"), {"fields": (("started", "due"), ("owner", "lease"), "cancelling")}),
+        (_("Progress"), {"fields": (("started", "took", "due"), ("owner", "lease"), "cancelling")}),
     )
 
     @admin.display(description=_("request"))
@@ -132,6 +145,31 @@ class PendingRequestAdmin(Columns, ReadOnlyAdmin):
         """Show whose it is."""
         return principal(row)
 
+    # Cancelling
+
+    def can_be_ended(self, row: PendingRequest) -> bool:
+        """Offer to cancel a call that nobody has cancelled yet."""
+        is_call = row.direction == PendingRequest.Direction.FROM_CLIENT
+        is_running = row.state == PendingRequest.State.RUNNING
+        return is_call and is_running and not row.cancel_requested
+
+    @admin.action(description=_("Cancel selected requests"), permissions=["end"])
+    def cancel_selected(self, request: HttpRequest, queryset: QuerySet[PendingRequest]) -> None:
+        """Cancel those that can be seen on the pages of the list, and no more."""
+        self.end_rows(request, list(queryset.values_list("pk", flat=True)[:LISTED]))
+
+    def end_rows(self, request: HttpRequest, keys: list[Any]) -> None:
+        """Cancel calls in flight, and note it in their history."""
+        chosen = PendingRequest.objects.using(alias()).filter(pk__in=keys)
+        noted = [row for row in chosen if self.can_be_ended(row)]
+        count = cancel_calls(chosen)
+        log(request, noted, "Cancelled.")
+        if not count:
+            messages.warning(request, _("No request was cancelled: none was in flight."))
+            return
+        sentence = ngettext("%d request is told to end.", "%d requests are told to end.", count)
+        messages.success(request, sentence % count)
+
 
 class NewestFormSet(InlineFormSet):
     """The newest requests of a session, however many it has."""
@@ -149,7 +187,7 @@ class PendingRequestInline(Columns, TabularInline):
     model = PendingRequest
     formset = NewestFormSet
     template = "admin/django_mcp/requests_inline.html"
-    fields = ("badge", "direction", "started", "due", "lease")
+    fields = ("badge", "direction", "started", "took", "due", "lease")
     readonly_fields = fields
     ordering = ("-id",)
     verbose_name_plural = _("newest pending requests")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.admin.models import CHANGE, LogEntry
 from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
@@ -18,7 +17,7 @@ from ..store.database import alias
 from ..store.sessions import LIVE, end_sessions, live_sessions
 from .changelist import LISTED
 from .display import Tone, badge, pretty, principal, relative, short_id, two_lines
-from .ending import EndingAdmin
+from .ending import EndingAdmin, log
 from .filters import ActiveFilter, RevisionFilter, ServerFilter, StateFilter
 from .readonly import ReadOnlyAdmin
 from .requests import PendingRequestInline
@@ -151,14 +150,9 @@ class SessionAdmin(EndingAdmin, ReadOnlyAdmin):
         chosen = Session.objects.using(alias()).filter(pk__in=keys)
         noted = list(chosen.filter(state__in=LIVE).only("client_name"))
         count = end_sessions(chosen)
-        LogEntry.objects.log_actions(_operator(request).pk, noted, CHANGE, "Ended.")
+        log(request, noted, "Ended.")
         if not count:
             messages.warning(request, _("No session was ended: there was none left to end."))
             return
         sentence = ngettext("%d session was ended.", "%d sessions were ended.", count)
         messages.success(request, sentence % count)
-
-
-def _operator(request: HttpRequest) -> Any:
-    """Return the member of staff, of whatever user model; the admin lets nobody else in."""
-    return request.user

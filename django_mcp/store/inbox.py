@@ -82,5 +82,20 @@ class Inbox:
         return None
 
 
+def cancel_calls(rows: QuerySet[PendingRequest]) -> int:
+    """Tell those of ``rows`` that are calls in flight to end, and return how many that were.
+
+    Each ends at the worker that runs it; its client is told so under the request's own id.
+    """
+    calls = rows.filter(
+        direction=Direction.FROM_CLIENT, state=State.RUNNING, cancel_requested=False
+    )
+    with available():
+        channels = set(calls.values_list("channel", flat=True))
+        told = insist(lambda: calls.update(cancel_requested=True))
+    ledger().doorbell.ring(channels)
+    return told
+
+
 def _running(session: SessionInfo) -> QuerySet[PendingRequest]:
     return PendingRequest.objects.using(alias()).filter(session__pk=session.id, state=State.RUNNING)

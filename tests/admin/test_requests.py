@@ -68,10 +68,31 @@ def test_what_has_been_answered_is_not_due(admin_client):
     assert "due <time" not in text(admin_client)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(0.04, "0.0\xa0s"), (1.26, "1.3\xa0s"), (42.4, "42\xa0s"), (3700, "1\xa0hour")],
+)
+def test_it_is_said_how_long_a_request_took(admin_client, seconds, shown):
+    moment = timezone.now()
+    [row] = plant_requests(
+        state="answered", created=moment, ended=moment + timedelta(seconds=seconds)
+    )
+    assert f'class="field-took">{shown}<' in text(admin_client)
+    assert shown in text(admin_client, f"{row.pk}/change/")
+
+
+def test_it_is_said_how_long_a_request_has_been_running(admin_client):
+    plant_requests(created=timezone.now() - timedelta(hours=2, minutes=1))
+    plant_requests(state="answered")
+    page = text(admin_client)
+    assert 'class="field-took">2\xa0hours<' in page
+    assert 'class="field-took">-<' in page
+
+
 def test_the_newest_request_comes_first(admin_client):
     newest_first = plant_requests(3)
     assert listed(admin_client) == newest_first
-    assert listed(admin_client, "?o=4") == newest_first[::-1]
+    assert listed(admin_client, "?o=5") == newest_first[::-1]
 
 
 def test_the_list_filters_by_state_direction_and_server(admin_client):

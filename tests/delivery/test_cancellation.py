@@ -13,7 +13,7 @@ from django_mcp import Context
 from django_mcp.asgi import mount
 from django_mcp.models import PendingRequest
 from django_mcp.server.ports import SessionInfo
-from django_mcp.store.inbox import Inbox
+from django_mcp.store.inbox import Inbox, cancel_calls
 from django_mcp.store.ledger import ledger
 from tests.asgi import modern, scope_of
 
@@ -66,6 +66,28 @@ def test_a_cancelled_call_ends_with_an_error_of_its_id(application, on_loop, too
     answer = on_loop(main())
     assert (answer["id"], type(answer["id"])) == (request_id, type(request_id))
     assert answer["error"]["code"] == -32800
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_whoever_cancels_a_call_in_the_admin_ends_it(application, on_loop, revision):
+    """It ends at the worker that runs it, and its client hears of it under the call's own id."""
+
+    async def main():
+        if revision == "2026-07-28":
+            message, headers = modern("tools/call", name="await_", arguments={})
+            call = Client(application).request("POST", message, **_named(headers))
+        else:
+            call = (await Client(application).open()).call("await_", id=1)
+        calling = asyncio.create_task(_last(call))
+        await site.gates.reached()
+        await until(PendingRequest.objects.count, 1)
+        assert await in_thread(cancel_calls, PendingRequest.objects.all()) == 1
+        answer = await asyncio.wait_for(calling, 20)
+        assert site.gates.left == [""]
+        return answer
+
+    answer = on_loop(main())
+    assert (answer["id"], answer["error"]["code"]) == (1, -32800)
 
 
 def test_cancelled_code_stops_at_its_next_word(application, on_loop):

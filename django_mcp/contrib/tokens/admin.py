@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.admin.utils import flatten
 from django.contrib.auth import get_user_model
 from django.db.models import ForeignKey, Q, QuerySet
@@ -19,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_variables
 
 from ...admin.display import Tone, badge, relative, two_lines
-from ...admin.ending import EndingAdmin
+from ...admin.ending import EndingAdmin, log
 from ...clock import DatabaseNow
 from .models import State, Token
 
@@ -200,7 +199,7 @@ class TokenAdmin(EndingAdmin):
         chosen = Token.objects.filter(pk__in=keys)
         noted = list(chosen.filter(revoked__isnull=True))
         count = chosen.revoke()
-        LogEntry.objects.log_actions(_operator(request).pk, noted, CHANGE, "Revoked.")
+        log(request, noted, "Revoked.")
         if not count:
             messages.warning(request, _("No token was revoked: there was none left to revoke."))
             return
