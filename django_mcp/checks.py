@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from django.apps import apps
 from django.conf import settings as django_settings
+from django.contrib.auth import get_permission_codename
 from django.core.cache import caches
 from django.core.cache.backends.db import DatabaseCache
 from django.core.cache.backends.dummy import DummyCache
@@ -48,6 +51,15 @@ ENDED_HINT: Final = (
     "channels_redis, by which they are told at once, or name a shared cache in SESSION_CACHE. If "
     'there is only one process, or so long does not matter, add "django_mcp.W003" to '
     "SILENCED_SYSTEM_CHECKS."
+)
+
+OFFERS_HINT: Final = (
+    "Decorate functions in the module mcp.py of an app, and see that the app is in INSTALLED_APPS. "
+    '"manage.py mcp list" shows what is found.'
+)
+PERMISSION_HINT: Final = (
+    'Write "app_label.codename". If a backend of yours knows it without a model, add '
+    '"django_mcp.W005" to SILENCED_SYSTEM_CHECKS.'
 )
 
 #: Caches that each process has for itself, or that read, add and write back.
@@ -96,7 +108,7 @@ def check_settings(**kwargs: Any) -> list[CheckMessage]:
 @register(Tags.urls)
 def check_servers(**kwargs: Any) -> list[CheckMessage]:
     """Check the servers that the URLconf gives a place, and what is registered with them."""
-    if not getattr(django_settings, "ROOT_URLCONF", None):
+    if not getattr(django_settings, "ROOT_URLCONF", None) or not _has_settings():
         return []
     endpoints = [endpoint for _, endpoint in find_endpoints(get_resolver())]
     servers = list(dict.fromkeys([mcp, *(endpoint.server for endpoint in endpoints)]))
@@ -109,6 +121,8 @@ def check_servers(**kwargs: Any) -> list[CheckMessage]:
             for problem in each.check()
         ),
         *(message for auth in dict.fromkeys(auths) for message in _check_import(auth, "auth=")),
+        *_check_offers(list(dict.fromkeys(endpoint.server for endpoint in endpoints))),
+        *_check_permissions(servers),
     ]
 
 
@@ -148,6 +162,37 @@ def _check_names(servers: list[MCPServer]) -> Iterator[CheckMessage]:
     for name in sorted({name for name in names if names.count(name) > 1}):
         message = f"Two servers are named {name!r}, so they share sessions and tokens."
         yield Error(message, hint="Give each server a name of its own.", id="django_mcp.E006")
+
+
+def _check_offers(served: list[MCPServer]) -> Iterator[CheckMessage]:
+    for server in served:
+        if not (server.tools or server.resources or server.prompts):
+            message = f"The server {server.name!r} has a URL, and nothing is registered with it."
+            yield CheckWarning(message, hint=OFFERS_HINT, id="django_mcp.W004")
+
+
+def _check_permissions(servers: list[MCPServer]) -> Iterator[CheckMessage]:
+    known = set(_permissions())
+    for server in servers:
+        for primitive in (*server.tools, *server.resources, *server.prompts):
+            wanted = primitive.permission
+            if isinstance(wanted, str) and wanted not in known:
+                near = difflib.get_close_matches(wanted, known, n=1)
+                meant = f" Did you mean {near[0]!r}?" if near else ""
+                message = (
+                    f"{primitive.key!r} of the server {server.name!r} is for those with the "
+                    f"permission {wanted!r}, which no installed model has.{meant}"
+                )
+                yield CheckWarning(message, hint=PERMISSION_HINT, id="django_mcp.W005")
+
+
+def _permissions() -> Iterator[str]:
+    for model in apps.get_models():
+        options = model._meta
+        for action in options.default_permissions:
+            yield f"{options.app_label}.{get_permission_codename(action, options)}"
+        for codename, _ in options.permissions:
+            yield f"{options.app_label}.{codename}"
 
 
 def _check_database(settings: Settings) -> Iterator[CheckMessage]:
@@ -194,6 +239,14 @@ def _check_session_cache(settings: Settings) -> Iterator[CheckMessage]:
             'DJANGO_MCP["SESSION_CACHE_SECONDS"].'
         )
         yield CheckWarning(message, hint=ENDED_HINT, id="django_mcp.W003")
+
+
+def _has_settings() -> bool:
+    try:
+        get_settings()
+    except ImproperlyConfigured:  # E002 says so
+        return False
+    return True
 
 
 def _lets_writers_fail(database: dict[str, Any]) -> bool:

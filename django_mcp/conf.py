@@ -17,6 +17,7 @@ from django.conf import settings as django_settings
 from django.core.exceptions import ImproperlyConfigured
 
 from .server.rates import Rate
+from .server.registry import MAX_NAME_LENGTH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -91,13 +92,13 @@ _POSITIVE = {
     "lane_wait_seconds",
 }
 _LONGEST_SESSION_CACHE = 10
-_KINDS: dict[str, tuple[type, ...]] = {
-    "str": (str,),
-    "str | None": (str, NoneType),
-    "int": (int,),
-    "float": (int, float),
-    "bool": (bool,),
-    "list[str]": (list, tuple),
+_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "str": ((str,), "text"),
+    "str | None": ((str, NoneType), "text or None"),
+    "int": ((int,), "a whole number"),
+    "float": ((int, float), "a number"),
+    "bool": ((bool,), "True or False"),
+    "list[str]": ((list, tuple), "a list"),
 }
 _current: tuple[Any, Settings] | None = None
 
@@ -124,14 +125,16 @@ def read_settings(raw: Any) -> Settings:
         _check(key, value, str(known[key].type))
     for origin in raw.get("ALLOWED_ORIGINS", ()):
         _check_origin(origin)
+    _check_name(raw.get("SERVER_NAME", ""))
     _check_rate(raw.get("RATE_LIMIT"))
     _check_session_cache(raw.get("SESSION_CACHE_SECONDS", 0))
     return Settings(**{key.lower(): value for key, value in raw.items()})
 
 
 def _unknown(key: Any, known: list[str]) -> str:
-    near = difflib.get_close_matches(str(key).upper(), known, n=1, cutoff=0.4)
-    hint = f" Did you mean {near[0]!r}?" if near else f" Known keys: {', '.join(known)}."
+    near = difflib.get_close_matches(str(key).upper(), known, cutoff=0.7)
+    names = " or ".join(map(repr, near))
+    hint = f" Did you mean {names}?" if near else f" Known keys: {', '.join(known)}."
     return f"DJANGO_MCP has no key {key!r}.{hint}"
 
 
@@ -140,14 +143,22 @@ def _check(key: str, value: Any, declared: str) -> None:
         if value is not None and not isinstance(value, str) and not callable(value):
             raise ImproperlyConfigured('DJANGO_MCP["AUTH"] must be a dotted path or a callable.')
         return
-    kinds = _KINDS[declared]
+    kinds, in_words = _KINDS[declared]
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
         raise ImproperlyConfigured(
-            f"DJANGO_MCP[{key!r}] must be {declared}, not {type(value).__name__}."
+            f"DJANGO_MCP[{key!r}] must be {in_words}, not {type(value).__name__}."
         )
     least = 0 if key.lower() not in _POSITIVE else 1 if declared == "int" else 0.001
-    if isinstance(value, (int, float)) and value < least:
-        raise ImproperlyConfigured(f"DJANGO_MCP[{key!r}] must be positive, not {value}.")
+    if isinstance(value, (int, float)) and not value >= least:
+        raise ImproperlyConfigured(f"DJANGO_MCP[{key!r}] must be at least {least}, not {value}.")
+
+
+def _check_name(name: str) -> None:
+    if len(name) > MAX_NAME_LENGTH:
+        raise ImproperlyConfigured(
+            f"DJANGO_MCP['SERVER_NAME'] may have {MAX_NAME_LENGTH} characters at most, as a row of "
+            "its sessions has."
+        )
 
 
 def _check_rate(rate: str | None) -> None:

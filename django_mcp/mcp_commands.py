@@ -1,4 +1,4 @@
-"""``manage.py mcp prune``: remove what nobody needs any more."""
+"""``manage.py mcp prune``: remove what nobody needs any more; and ``mcp list``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
 from .management.commands.mcp import command_modules
+from .management.offers import add_list
 from .store import cleanup
 
 MAX_BATCH_SIZE = 1_000
@@ -17,7 +18,8 @@ MAX_BATCH_SIZE = 1_000
 
 
 def add_commands(subcommands: argparse._SubParsersAction[CommandParser]) -> None:
-    """Add ``prune``."""
+    """Add ``list`` and ``prune``."""
+    add_list(subcommands)
     parser = subcommands.add_parser("prune", help="Remove what nobody needs any more.")
     parser.add_argument(
         "--dry-run", action="store_true", help="Say how much would go, and change nothing."

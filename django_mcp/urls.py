@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from .conf import get_settings
+from django.core.exceptions import ImproperlyConfigured
+
+from .conf import Settings, get_settings
 from .routing import endpoint
 
-urlpatterns = [endpoint(get_settings().path, name="django_mcp")]
+try:
+    _path = get_settings().path
+except ImproperlyConfigured:
+    # The system check django_mcp.E002 says it; all other pages of the site go on working.
+    _path = Settings().path
+
+urlpatterns = [endpoint(_path, name="django_mcp")]

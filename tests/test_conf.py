@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import pytest
 from channels.layers import BaseChannelLayer
 from django.core.checks import Error, run_checks
 from django.core.exceptions import ImproperlyConfigured
-from django.urls import include, path
+from django.urls import include, path, resolve
 
 from django_mcp import MCPServer, endpoint
 from django_mcp.asgi import mount
 from django_mcp.checks import ACCOUNTED_FOR, check_mount, check_servers, check_settings
 from django_mcp.conf import get_settings, read_settings
 from django_mcp.default import mcp
+from django_mcp.models import PendingRequest, Session
+from django_mcp.server.errors import RegistrationError
+from django_mcp.server.registry import MAX_NAME_LENGTH
 from tests.asgi import urlconf
 
 
@@ -38,20 +42,25 @@ def test_settings_are_read_live(settings):
         ({"PAGESIZE": 1}, "Did you mean 'PAGE_SIZE'"),
         ({"page_size": 1}, "Did you mean 'PAGE_SIZE'"),
         ({"XYZZY": 1}, "Known keys: AUTH"),
-        ({"PAGE_SIZE": "many"}, "must be int, not str"),
-        ({"PAGE_SIZE": True}, "must be int, not bool"),
-        ({"PAGE_SIZE": 0}, "must be positive"),
-        ({"STRICT_ARGUMENTS": 1}, "must be bool, not int"),
-        ({"ALLOWED_ORIGINS": "https://a.example"}, "must be list[str], not str"),
+        ({"PAGE_SIZE": "many"}, "must be a whole number, not str"),
+        ({"PAGE_SIZE": True}, "must be a whole number, not bool"),
+        ({"PAGE_SIZE": 0}, "must be at least 1, not 0"),
+        ({"LANE_QUEUE": -1}, "must be at least 0, not -1"),
+        ({"LEASE_SECONDS": "30"}, "must be a number, not str"),
+        ({"SERVER_NAME": "x" * 129}, "may have 128 characters at most"),
+        ({"ATUH": None}, "Did you mean 'PATH' or 'AUTH'?"),
+        ({"TIMEOUT": 1}, "Known keys: AUTH"),
+        ({"STRICT_ARGUMENTS": 1}, "must be True or False, not int"),
+        ({"ALLOWED_ORIGINS": "https://a.example"}, "must be a list, not str"),
         ({"AUTH": 3}, "dotted path or a callable"),
-        ({"RATE_LIMIT": 10}, "must be str | None, not int"),
+        ({"RATE_LIMIT": 10}, "must be text or None, not int"),
         ({"RATE_LIMIT": "10"}, 'write "10/m"'),
         ({"RATE_LIMIT": "0/m"}, "is no rate"),
         ({"RATE_LIMIT": "10/w"}, "is no rate"),
         ({"RATE_LIMIT": "10/m per host"}, "is no rate"),
         ({"SESSION_CACHE_SECONDS": 10.5}, "may be 10 at most, not 10.5"),
-        ({"SESSION_CACHE_SECONDS": float("nan")}, "may be 10 at most"),
-        ({"SESSION_CACHE_SECONDS": -1}, "must be positive"),
+        ({"SESSION_CACHE_SECONDS": float("nan")}, "must be at least 0, not nan"),
+        ({"SESSION_CACHE_SECONDS": -1}, "must be at least 0, not -1"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(raw, message):
@@ -209,7 +218,7 @@ def test_every_server_in_the_urlconf_is_checked(settings):
         endpoint("c", server=typo),
         endpoint("d", server=typo, auth="django_mcp.auth.privat"),
     )
-    messages = check_servers()
+    messages = [each for each in check_servers() if isinstance(each, Error)]
     assert sorted(ids(messages)) == ["django_mcp.E003", "django_mcp.E003", "django_mcp.E006"]
     assert "'twice'" in str(messages)
 
@@ -243,3 +252,39 @@ def test_middleware_that_the_mount_passes_by_is_named(settings):
     assert "SessionMiddleware" not in warning.msg
     settings.MIDDLEWARE = sorted(ACCOUNTED_FOR)
     assert check_mount() == []
+
+
+def test_a_mistake_in_the_settings_breaks_nothing_but_is_told(settings):
+    """The URLconf of the whole site includes ours."""
+    settings.DJANGO_MCP = {"AUTH": "django_mcp.auth.public", "PATH": 1}
+    settings.ROOT_URLCONF = urlconf(path("", include("django_mcp.urls")))
+    urls = importlib.reload(importlib.import_module("django_mcp.urls"))
+    assert resolve("/mcp", urls).func.mcp_endpoint
+    assert "django_mcp.E002" in ids(check_settings())
+    assert check_servers() == []
+
+
+def test_a_server_that_offers_nothing_is_a_warning(settings):
+    settings.ROOT_URLCONF = urlconf(endpoint("void", server=MCPServer("void")))
+    (warning,) = check_servers()
+    assert warning.id == "django_mcp.W004"
+    assert "'void'" in warning.msg
+
+
+def test_a_permission_that_nobody_has_is_a_warning(settings):
+    server = MCPServer("guarded")
+    for name, wanted in (("a", "auth.change_user"), ("b", "auth.chnge_user"), ("c", bool)):
+        server.tool(name=name, permission=wanted)(lambda: None)
+    settings.ROOT_URLCONF = urlconf(endpoint("guarded", server=server))
+    (warning,) = check_servers()
+    assert warning.id == "django_mcp.W005"
+    assert "'b' of the server 'guarded'" in warning.msg
+    assert "Did you mean 'auth.change_user'?" in warning.msg
+
+
+def test_a_name_has_to_fit_into_its_column():
+    MCPServer("x" * MAX_NAME_LENGTH)
+    with pytest.raises(RegistrationError, match="128 characters at most"):
+        MCPServer("x" * (MAX_NAME_LENGTH + 1))
+    fields = [model._meta.get_field("server") for model in (Session, PendingRequest)]
+    assert {field.max_length for field in fields} == {MAX_NAME_LENGTH}

@@ -215,7 +215,7 @@ def _checked(permission: Any, signature: Signature) -> Permission | None:
 
 def _check_timeout(timeout: float | None, signature: Signature) -> None:
     if timeout is not None and timeout <= 0:
-        raise RegistrationError(f"{signature.label}: timeout= is in seconds, and more than none.")
+        raise RegistrationError(f"{signature.label}: timeout= must be more than 0 seconds.")
 
 
 def _rate(given: str | None, signature: Signature) -> Rate | None:

@@ -90,12 +90,13 @@ async def _run(call: Call, exchange: Exchange, runner: Runner) -> Outcome:
 
 
 def _find_method(exchange: Exchange) -> Method:
-    method = METHODS.get(exchange.request.method)
-    if method is None or not method.serves(exchange.server, exchange.revision):
-        raise MCPError(
-            ErrorCode.METHOD_NOT_FOUND, f"Method not found: {exchange.request.method[:100]}"
-        )
-    return method
+    name, revision = exchange.request.method, exchange.revision
+    method = METHODS.get(name)
+    if method is not None and method.serves(exchange.server, revision):
+        return method
+    lacks = method is not None and revision in method.revisions
+    why = f" (this server has no {method.feature})" if method is not None and lacks else ""
+    raise MCPError(ErrorCode.METHOD_NOT_FOUND, f"Method not found: {name[:100]}{why}")
 
 
 def _read_params(method: Method, params: dict[str, Any]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeVar, overload
+from typing import Any, Final, Literal, Protocol, TypeVar, overload
 
 from mcp_types import Annotations, Icon, Implementation
 
@@ -25,6 +25,9 @@ class Decorator(Protocol):
     def __call__(self, function: F, /) -> F:
         """Register ``function``."""
 
+
+MAX_NAME_LENGTH: Final = 128
+"""Characters of a server's name: so many has a row of its sessions."""
 
 _NAME = re.compile(r"[A-Za-z0-9_.\-]{1,128}")
 
@@ -48,6 +51,10 @@ class MCPServer:
         icons: Sequence[Icon] = (),
         auth: str | Callable[..., Any] | None = None,
     ) -> None:
+        if len(name) > MAX_NAME_LENGTH:
+            raise RegistrationError(
+                f"The server's name {name[:20]!r}... may have {MAX_NAME_LENGTH} characters at most."
+            )
         self._name = name
         self._version = version
         self._instructions = instructions

@@ -164,10 +164,13 @@ class Signature:
                 "`mcp.tool(Reports().monthly)`."
             )
         if name not in self._hints:
-            raise RegistrationError(
-                f"{self.label}: annotate the parameter {name!r}, for example `{name}: str`, so "
-                "that clients know what to send."
+            is_context = name in ("ctx", "context")
+            cure = (
+                f"`{name}: Context` (from django_mcp import Context), to get the call's context."
+                if is_context
+                else f"for example `{name}: str`, so that clients know what to send."
             )
+            raise RegistrationError(f"{self.label}: annotate the parameter {name!r}, {cure}")
         annotation = self._hints[name]
         if isinstance(default, FieldInfo):
             annotation, default = Annotated[annotation, default], parameter.empty

@@ -106,7 +106,11 @@ class _Visit:
         # no stream. 2026-07-28, basic/transports/streamable-http: no GET any more.
         shows = self.door.streams or resumes(self.request)
         if not shows or lifecycle.is_modern_name(version):
-            raise refuse(405, "There is no stream to GET here", Allow=cors.METHODS)
+            raise refuse(
+                405,
+                "This is an endpoint for MCP clients, which POST to it; there is no stream to GET",
+                Allow=cors.METHODS,
+            )
         lifecycle.check_legacy_version(version)
         gate.check_takes_events(self.request)
         session = await self._enter()

@@ -19,7 +19,7 @@ from django_mcp.contrib.tokens import mcp_commands
 from django_mcp.management.commands import mcp as command
 from django_mcp.protocol import messages
 from django_mcp.protocol.errors import ErrorCode
-from django_mcp.server import ports, signature, uri_template
+from django_mcp.server import ports, registry, signature, uri_template
 from django_mcp.server.context import Context
 from django_mcp.server.methods import completion, lifecycle
 from django_mcp.server.questions import asking, rounds
@@ -87,6 +87,7 @@ LIMITS = {
     "Nesting of arrays and objects in a body": messages.MAX_DEPTH,
     "Characters in the id of a request": messages.MAX_ID_LENGTH,
     "Messages in a batch": messages.MAX_BATCH,
+    "Characters of a server's name": registry.MAX_NAME_LENGTH,
     "Characters of a URI that is matched with a template": uri_template.MAX_LENGTH,
     "Wrong arguments that one answer names": signature.MAX_PROBLEMS,
     "Values in an answer to `completion/complete`": completion.MAX_VALUES,

@@ -69,7 +69,7 @@ def test_names_are_case_sensitive():
 def test_a_timeout_is_in_seconds():
     server = MCPServer("test")
     for function, seconds in ((aping, 0), (ping, -1)):
-        with pytest.raises(RegistrationError, match="ping: timeout= is in seconds"):
+        with pytest.raises(RegistrationError, match="ping: timeout= must be more than 0 seconds"):
             server.tool(timeout=seconds)(function)
     server.tool(timeout=0.5)(aping)
     server.tool(timeout=0.5)(ping)

@@ -5,20 +5,17 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from ...conf import get_settings
+from ...management.users import find_user
 from ...store.cleanup import Batch, Kind
 from .cleanup import delete_expired
 from .models import Token
 from .secret import PREFIX_LENGTH, SCHEME, digest_of, is_well_formed, prefix_of
-
-if TYPE_CHECKING:
-    from django.contrib.auth.base_user import AbstractBaseUser
 
 MAX_DAYS = 36_500
 
@@ -70,7 +67,7 @@ def _add_list(parser: CommandParser) -> None:
 
 def create(command: BaseCommand, options: dict[str, Any]) -> None:
     """Print the secret alone to stdout, for a pipe, and what people should know to stderr."""
-    user = _user(options["username"])
+    user = find_user(options["username"])
     if not getattr(user, "is_active", True):
         raise CommandError(f"{user} is inactive, so the token would be refused: activate them.")
     days = options["expires_days"]
@@ -109,7 +106,7 @@ def list_tokens(command: BaseCommand, options: dict[str, Any]) -> None:
     """Print a table of the tokens, newest first."""
     tokens = Token.objects.with_state().select_related("user")
     if options["user"]:
-        tokens = tokens.filter(user_id=_user(options["user"]).pk)
+        tokens = tokens.filter(user_id=find_user(options["user"]).pk)
     head = ("id", "prefix", "user", "name", "servers", "state", "expires", "last used")
     rows = [_row(token) for token in tokens]
     if not rows:
@@ -134,17 +131,6 @@ def _aligned(rows: list[tuple[str, ...]]) -> Iterable[str]:
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         yield "  ".join(cells).rstrip()
-
-
-def _user(username: str) -> AbstractBaseUser:
-    model = get_user_model()
-    try:
-        return model._default_manager.get_by_natural_key(username)
-    except model.DoesNotExist as error:
-        raise CommandError(
-            f'There is no user "{username}". Check the spelling, or create the user first, '
-            'for instance with "manage.py createsuperuser".'
-        ) from error
 
 
 def _token(reference: str) -> Token:
