@@ -11,7 +11,6 @@ A comment on the line above a fence, invisible to readers, says what a snippet i
 and one that stands alone chooses the project in which the page goes on:
 
     <!-- project: tutorial -->          a copy of what the tutorial ends with; so begins every page
-    <!-- project: startproject -->      fresh from Django's own commands, with an app "shop"
     <!-- project: empty -->             an empty directory
     <!-- project: demo -->              the example project, as a clone of the repository has it
 
@@ -29,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PROJECTS = ("tutorial", "startproject", "empty", "demo")
+PROJECTS = ("tutorial", "empty", "demo")
 
 ALLOWED = {
     "python": {"file", "append", "run"},
