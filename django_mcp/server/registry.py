@@ -168,8 +168,9 @@ class MCPServer:
 
         ``read_only``, ``destructive``, ``idempotent`` and ``open_world`` are hints for clients.
         ``permission`` hides the tool from those who may not use it, and refuses them alike.
-        ``output_schema=False`` keeps a result unstructured. ``timeout``, in seconds, is for
-        asynchronous functions. ``rate_limit`` says how often each caller may call the tool, as in
+        ``output_schema=False`` keeps a result unstructured. ``timeout`` is how many seconds the
+        function may take; a synchronous one cannot be stopped, but its client is answered, under
+        WSGI only when it ends. ``rate_limit`` says how often each caller may call the tool, as in
         ``"10/m"``, beside what ``DJANGO_MCP["RATE_LIMIT"]`` says of all tools. ``atomic=False``
         keeps the tool out of the savepoint in which it runs where a transaction is open.
         ``invalidates`` are the URIs of resources, with arguments of the tool as variables, whose

@@ -11,12 +11,12 @@ A comment on the line above a fence, invisible to readers, says what a snippet i
 and one that stands alone chooses the project in which the page goes on:
 
     <!-- project: tutorial -->          a copy of what the tutorial ends with; so begins every page
-    <!-- project: startproject -->      fresh from Django's own commands, with an app "shop"
     <!-- project: empty -->             an empty directory
     <!-- project: demo -->              the example project, as a clone of the repository has it
 
-Python is always a file or run. Whatever is not understood is an error, so that no snippet is
-skipped by mistake.
+Python is always a file or run. What goes into a file says so to readers, who do not see these
+comments, in its first line: ``# shop/mcp.py``, or ``# shop/mcp.py, at the end`` where it is added.
+Whatever is not understood is an error, so that no snippet is skipped by mistake.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PROJECTS = ("tutorial", "startproject", "empty", "demo")
+PROJECTS = ("tutorial", "empty", "demo")
 
 ALLOWED = {
     "python": {"file", "append", "run"},
@@ -39,6 +39,8 @@ ALLOWED = {
 """Language to the directives that it may have; the empty one stands for none."""
 
 _NEEDS_ARGUMENT = {"project", "file", "append", "not run"}
+_TITLES = {"file": "# {}", "append": "# {}, at the end"}
+"""Directive to the first line of Python that it writes somewhere."""
 _COMMENT = re.compile(r"<!--\s*(?P<directive>[a-z ]+?)\s*(?::\s*(?P<argument>.+?))?\s*-->")
 _FENCE = re.compile(r"(?P<indent>[ >]*)(?P<marks>`{3,}|~{3,})(?P<language>\S*)")
 
@@ -133,7 +135,14 @@ def _snippet(
         raise SnippetError(f"{where}: a snippet that does something begins at the margin")
     if language == "json":
         _check_json(code, where)
+    if language == "python" and directive in _TITLES:
+        _check_title(code, _TITLES[directive].format(argument), where)
     return Snippet(page, line, directive, argument, language, code)
+
+
+def _check_title(code: str, title: str, where: str) -> None:
+    if code.partition("\n")[0] != title:
+        raise SnippetError(f"{where}: the first line is not {title!r}")
 
 
 def _check_json(code: str, where: str) -> None:

@@ -39,6 +39,19 @@ def test_the_answer_is_as_documented(heading: str, when: str):
     assert (answer.message["id"] is None) == anonymous
 
 
+def test_in_front_of_the_view_middleware_answers_a_wrong_host(client, settings):
+    settings.MIDDLEWARE = ["django.middleware.common.CommonMiddleware"]
+    answer = client.post("/mcp", headers={"host": "elsewhere.example"})
+    assert (answer.status_code, answer["Content-Type"]) == (400, "text/html; charset=utf-8")
+
+
+def test_in_front_of_the_view_middleware_redirects_to_https(client, settings):
+    settings.MIDDLEWARE = ["django.middleware.security.SecurityMiddleware"]
+    settings.SECURE_SSL_REDIRECT = True
+    answer = client.post("/mcp")
+    assert (answer.status_code, answer["Location"]) == (301, "https://testserver/mcp")
+
+
 def test_every_result_that_reports_an_error_is_documented():
     table = rows(section(PAGE, "## Results that report an error"))
     assert [row[0] for row in table] == list(RESULTS)

@@ -27,9 +27,11 @@ def page_with(*lines: str) -> str:
 
 
 def test_snippets_are_read_with_their_directives():
-    text = page_with("# Title", "", "<!-- file: a/b.py -->", "```python", "x = 1", "```", "", "End")
+    code = ["# a/b.py", "x = 1"]
+    text = page_with("# Title", "", "<!-- file: a/b.py -->", "```python", *code, "```", "", "End")
     (snippet,) = snippets("page.md", text)
-    assert (snippet.directive, snippet.argument, snippet.code) == ("file", "a/b.py", "x = 1\n")
+    assert (snippet.directive, snippet.argument) == ("file", "a/b.py")
+    assert snippet.code == "# a/b.py\nx = 1\n"
     assert snippet.where == "page.md:4"
 
 
@@ -57,6 +59,10 @@ def test_fences_within_fences_are_code():
         pytest.param(["<!-- project: mine -->"], id="unknown project"),
         pytest.param(["<!-- run -->", "```python", "x"], id="never closed"),
         pytest.param(["```json", "{,}", "```"], id="not JSON"),
+        pytest.param(["<!-- file: a.py -->", "```python", "x = 1", "```"], id="a file unnamed"),
+        pytest.param(["<!-- append: a.py -->", "```python", "x", "```"], id="an addition unnamed"),
+        pytest.param(["<!-- file: a.py -->", "```python", "# b.py", "```"], id="another file"),
+        pytest.param(["<!-- append: a.py -->", "```python", "# a.py", "```"], id="where in a file"),
     ],
 )
 def test_what_is_not_understood_is_refused(lines: list[str]):

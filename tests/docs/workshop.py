@@ -1,4 +1,4 @@
-"""Plays pages: each in a project of its own, which begins as a copy of one made before."""
+"""Plays pages: each in a project of its own, most of them a copy of the tutorial's."""
 
 from __future__ import annotations
 
@@ -11,19 +11,13 @@ from .project import Project, free_port
 
 TUTORIAL = "docs/tutorial/first-server.md"
 
-STARTPROJECT = """\
-$ django-admin startproject mysite .
-$ python manage.py startapp shop
-$ echo "INSTALLED_APPS += ['shop']" >> mysite/settings.py
-"""
-
 
 class Workshop:
-    """Where projects are made; one for all tests, since making the first ones takes a while."""
+    """Where projects are made; one for all tests, since making the tutorial's takes a while."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._made: dict[str, Path] = {}
+        self._made: Path | None = None
         self._count = 0
         # One for all, because a page may use a client that the tutorial has written.
         self._port = free_port()
@@ -31,7 +25,7 @@ class Workshop:
     def play(self, page: str) -> None:
         """Do all that a page says."""
         if page == TUTORIAL:
-            self._base("tutorial")
+            self._tutorial()
         else:
             for base, own in _by_project(page, first="tutorial"):
                 self._build(base, own)
@@ -59,29 +53,20 @@ class Workshop:
             project.settings = "example_project.settings"
             _copy_demo(project.root)
         else:
-            shutil.copytree(self._base(name), project.root)
+            shutil.copytree(self._tutorial(), project.root)
         return project
 
-    def _base(self, name: str) -> Path:
-        if name not in self._made:
-            own = _tutorial() if name == "tutorial" else _startproject()
-            self._made[name] = self._build("empty", own)
-        return self._made[name]
+    def _tutorial(self) -> Path:
+        if self._made is None:
+            ((base, own),) = _by_project(TUTORIAL, first="empty")
+            self._made = self._build(base, own)
+        return self._made
 
 
 def _copy_demo(place: Path) -> None:
     # Without a database that somebody may have made beside it.
     shutil.copytree(ROOT / "example_project", place / "example_project")
     shutil.copy(ROOT / "manage.py", place)
-
-
-def _tutorial() -> list[Snippet]:
-    ((_, own),) = _by_project(TUTORIAL, first="empty")
-    return own
-
-
-def _startproject() -> list[Snippet]:
-    return [Snippet("startproject", 1, "run", language="console", code=STARTPROJECT)]
 
 
 def _by_project(page: str, *, first: str) -> Iterator[tuple[str, list[Snippet]]]:
