@@ -22,7 +22,7 @@ RequestId = int | str
 MAX_DEPTH = 128
 """Deepest nesting of arrays and objects in a body."""
 MAX_ID_LENGTH = 512
-"""Longest request id, in characters of its JSON text."""
+"""Longest request id, in characters of its JSON text, without the quotes."""
 MAX_BATCH = 100
 """Most messages in one batch of revision 2025-03-26."""
 
@@ -217,7 +217,8 @@ def _response(value: dict[str, Any]) -> Response | Invalid:
 def is_request_id(value: Any) -> TypeGuard[RequestId]:
     """Return whether ``value`` may identify a request: a string or an integer, of bounded size."""
     if isinstance(value, str):
-        return len(value) <= MAX_ID_LENGTH
+        # Six characters of text stand for one at most.
+        return 6 * len(value) <= MAX_ID_LENGTH or len(encode(value).decode()) <= MAX_ID_LENGTH + 2
     return (
         isinstance(value, int)
         and not isinstance(value, bool)

@@ -85,6 +85,8 @@ class Batch:
     """Whether it may have been kept already: the database's answer has not come."""
     refusals: int = 0
     """How often a database that can be reached has not taken it."""
+    is_abridged: bool = False
+    """Whether what it may have refused has been left out."""
 
     @property
     def empty(self) -> bool:

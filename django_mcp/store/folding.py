@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models import F, QuerySet
 
 from ..conf import get_settings
 from ..models import OutgoingMessage, Session, Stream
@@ -44,6 +44,8 @@ class OwnStream:
     """The lists that the server has."""
     seen: int
     """The number of the last change that has been folded in, or was of no interest."""
+    initialized: bool = False
+    """Whether the session is known to be ready: that it stays until it ends."""
     epoch: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -51,8 +53,8 @@ class OwnStream:
 
     @property
     def ready(self) -> bool:
-        """Whether the client keeps up with what is there already."""
-        return self.reader.ready
+        """Whether there is a client, and it keeps up with what is there already."""
+        return self.reader.ready and not self.reader.gone
 
     def see(self, number: int) -> None:
         """Note that changes up to a number are done with."""
@@ -132,11 +134,12 @@ def _updated(own: Sequence[OwnStream], news: News) -> Iterable[tuple[OwnStream, 
 
 def _show(folds: Sequence[_Fold]) -> set[OwnStream]:
     """Write to streams of which all is shown, and show that, too; return those."""
-    folds = [fold for fold in folds if fold.own.ready]
+    folds = [fold for fold in folds if fold.own.initialized]
     if not folds:
         return set()
     with transaction.atomic(using=alias()):
-        done = [fold for fold in folds if _advance_shown(fold)]
+        # Each is asked once more: what is noted as delivered to who has gone is lost on him.
+        done = [fold for fold in folds if fold.own.ready and _advance_shown(fold)]
         written = _write({fold: fold.own.reader.cursor + 1 for fold in done})
     for fold in done:
         fold.own.see(fold.last)
@@ -149,7 +152,7 @@ def _folds(behind: Mapping[OwnStream, list[Numbered]], news: Mapping[str, News])
     if not behind:
         return
     rows = _streams().filter(pk__in=[each.reader.stream for each in behind], closed=None)
-    places = {row.pk: row for row in rows.annotate(is_ready=Exists(_ready()))}
+    places = {row.pk: row for row in rows.select_related("session")}
     for each, numbered in behind.items():
         row = places.get(each.reader.stream)
         seen = 0 if row is None else row.changes_seen
@@ -157,7 +160,10 @@ def _folds(behind: Mapping[OwnStream, list[Numbered]], news: Mapping[str, News])
         if row is None or row.epoch != each.reader.epoch or not newer:
             # Another connection delivers, or has done so.
             each.see(news[each.server].last)
-        elif row.is_ready:
+        elif row.session.state == Session.State.READY:
+            # 2025-11-25, basic/lifecycle, "Initialization": before notifications/initialized a
+            # server sends pings and logs alone.
+            each.initialized = True
             yield _fold(each, seen, newer, news)
 
 
@@ -206,7 +212,7 @@ def _messages(fold: _Fold, first: int) -> list[Message]:
 def _advance_shown(fold: _Fold) -> bool:
     """Take numbers on a stream of which all is shown, and note them as delivered at once."""
     reader, count = fold.own.reader, len(fold.messages)
-    rows = _unfolded(fold).filter(Exists(_ready()), next_seq=reader.cursor + 1)
+    rows = _unfolded(fold).filter(next_seq=reader.cursor + 1)
     return bool(
         rows.update(
             next_seq=reader.cursor + 1 + count,
@@ -214,12 +220,6 @@ def _advance_shown(fold: _Fold) -> bool:
             changes_seen=fold.last,
         )
     )
-
-
-def _ready() -> QuerySet[Session]:
-    # 2025-11-25, basic/lifecycle, "Initialization": before notifications/initialized a server sends
-    # pings and logs alone.
-    return Session.objects.filter(pk=OuterRef("session"), state=Session.State.READY)
 
 
 def _advance(fold: _Fold) -> bool:

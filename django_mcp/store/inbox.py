@@ -13,7 +13,7 @@ from ..protocol.messages import RequestId, Response, encode
 from ..server.ports import SessionInfo
 from .database import alias, available, insist
 from .ledger import ledger
-from .pending import CANCELLATION, Direction, State
+from .pending import CANCELLATION, Direction, State, storable
 from .sessions import LIVE
 
 
@@ -75,7 +75,7 @@ class Inbox:
                     server=self.server,
                     request_id=request_id,
                     method=CANCELLATION,
-                    name=reason[:255],
+                    name=storable(reason, 255),
                     state=State.CANCELLED,
                     ended=DatabaseNow(),
                 )

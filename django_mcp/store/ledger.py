@@ -43,7 +43,9 @@ PAUSE: Final = 0.5
 DIRECTLY: Final = 2.0
 """Seconds after which what cannot be written is sent on the connection that waits for it."""
 REFUSALS: Final = 10
-"""After so many attempts, what a database that is there does not take is left out."""
+"""After so many attempts, what a database that is there does not take is left out; after as many
+more without it, the calls are given up.
+"""
 
 
 class Ledger:
@@ -296,6 +298,9 @@ class Ledger:
         post = batch.post
         self._bear(error)
         if batch.refusals >= REFUSALS:
+            if batch.is_abridged:
+                self._give_up(batch)
+                return
             batch.refusals = 0
             post.abridge(batch)
         post.give_back(batch)
@@ -308,6 +313,13 @@ class Ledger:
                 # Not before the end: who lost the connection then could not come back for more.
                 post.listener(Kept())
                 self.readers.offer(post.id, rest, closed=True)
+
+    def _give_up(self, batch: Batch) -> None:
+        """Let the calls of a POST end: not even that could be written."""
+        logger.error("The database takes nothing of a call, which is ended")
+        ends = [message for message, call in batch.messages if call]
+        batch.post.listener(Kept(lost=True))
+        self.readers.conclude(batch.post.id, ends, closed=batch.closes)
 
     def _bear(self, error: Error) -> None:
         """Live on without the database; say so once, unless only a connection had broken."""

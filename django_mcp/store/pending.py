@@ -39,8 +39,8 @@ def call_row(call: Call, post: Post, **values: Any) -> PendingRequest:
     return PendingRequest(
         id=call.id,
         request_id=call.request_text,
-        method=call.method,
-        name=call.name[:255],
+        method=storable(call.method, 64),
+        name=storable(call.name, 255),
         lease_until=DatabaseNow() + lease(),
         ended=None if values["state"] == State.RUNNING else DatabaseNow(),
         **_common(post),
@@ -61,6 +61,11 @@ def question_row(question: Question, post: Post, **values: Any) -> PendingReques
         **_common(post),
         **values,
     )
+
+
+def storable(text: str, length: int) -> str:
+    """Return what a column for so many characters takes of what a client has sent."""
+    return text.replace("\x00", "")[:length]
 
 
 def early_cancellations() -> QuerySet[PendingRequest]:

@@ -91,6 +91,8 @@ class Post:
         self._submit = submit
         self._lock = threading.Lock()
         self._calls: list[Call] = []
+        self._ended: list[tuple[Call, str, bytes]] = []
+        """Calls of a batch that have ended while it has no rows, with their responses."""
         self._open = False
         self._next = 1
         self._bytes = 0
@@ -164,7 +166,10 @@ class Post:
         self._submit(self)
 
     def ask(self, question: Question) -> None:
-        """Send a request to the client on the stream. Raises ``ValueError`` if it is too large."""
+        """Send a request to the client on the stream, unless that has ended.
+
+        Raises ``ValueError`` if it is too large.
+        """
         message = {
             "jsonrpc": "2.0",
             "id": question.request_id,
@@ -176,6 +181,8 @@ class Post:
             raise ValueError(f"The question has {len(body)} bytes, and at most {limit} are sent.")
         self.open()
         with self._lock:
+            if self._has_ended:
+                return
             self.has_asked = True
             self._batch().questions.append(question)
             self._append(Kind.REQUEST, body, None)
@@ -193,10 +200,9 @@ class Post:
             if last and self._is_unwritten():
                 self._withdraw()
             if not self._open:
+                self._ended.append((call, state, response))
                 return
-            self._batch().ended[call] = state
-            if self.durable:
-                self._append(Kind.RESPONSE, response, call)
+            self._end(call, state, response)
             self._batch().closes = last
             too_early = self._registering
         if not too_early:
@@ -242,15 +248,26 @@ class Post:
     def abridge(self, batch: Batch) -> None:
         """Leave out of ``batch`` what the database does not take, but the end of each request."""
         logger.error("The database does not take what a call has said; it is left out")
+        batch.is_abridged = True
         batch.questions = []
         batch.messages = [
             (replace(each, body=_unkept(call)), call) for each, call in batch.messages if call
         ]
 
     def _want_rows(self) -> None:
-        if not self._open:
-            self._open = self._batch().opens = True
-            self._batch().begun += self._calls
+        if self._open:
+            return
+        self._open = self._batch().opens = True
+        for call, state, response in self._ended:
+            self._batch().begun.append(call)
+            self._end(call, state, response)
+        self._ended.clear()
+        self._batch().begun += self._calls
+
+    def _end(self, call: Call, state: str, response: bytes) -> None:
+        self._batch().ended[call] = state
+        if self.durable:
+            self._append(Kind.RESPONSE, response, call)
 
     def _is_unwritten(self) -> bool:
         """Return whether nobody has begun to write its rows, nor can want them later."""

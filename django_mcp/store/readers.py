@@ -34,6 +34,8 @@ class Reader:
     """Whether the calls of its stream run in this process, which tells it how they end."""
     ready: bool = True
     """Whether it takes more: a slow client must not fill the memory."""
+    gone: bool = False
+    """Whether the connection has ended, so that nothing may be noted as delivered on it."""
 
     def show(self, messages: Sequence[Message]) -> None:
         """Deliver messages, and note how far it is."""
@@ -57,6 +59,7 @@ class Readers:
 
     def remove(self, reader: Reader) -> None:
         """Forget a connection. From any thread."""
+        reader.gone = True
         self._readers.pop(reader, None)
 
     def offer(self, stream: uuid.UUID, messages: Sequence[Message], *, closed: bool) -> None:

@@ -117,7 +117,10 @@ async def enter_session(
     if session is None:
         found = await runner.gathered(find_sessions, digest(secret))
         session = sessions.own(found, principal)
-    _note_use(sessions, session)
+    if is_in_transaction():
+        await runner.blocking(sessions.touch, session)
+    else:
+        ledger().touch(session.id)
     if version is not None and version.strip() != session.revision.name:
         logger.info(
             "%s says %s; the session has %s",
@@ -143,13 +146,6 @@ def session_secret(request: Request) -> str:
     if secret is None:
         raise refuse(400, f"{headers.SESSION_ID} is missing; send initialize first")
     return secret
-
-
-def _note_use(sessions: SessionStore, session: SessionInfo) -> None:
-    if is_in_transaction():
-        sessions.touch(session)
-    else:
-        ledger().touch(session.id)
 
 
 def _exempt(path: str) -> bool:

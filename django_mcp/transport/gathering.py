@@ -7,8 +7,9 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
+from ..conf import get_settings
 from ..store.prepared import MOST
-from .lanes import gate_lanes
+from .lanes import busy, gate_lanes
 from .tasks import keep, start
 
 K = TypeVar("K", bound=Hashable)
@@ -27,35 +28,47 @@ class Gathering(Generic[K, T]):
 
     def __init__(self, find: Callable[[Sequence[K]], Mapping[K, T]]) -> None:
         self._find = find
+        self._loop = asyncio.get_running_loop()
         self._waiting: list[tuple[K, asyncio.Future[T | None]]] = []
         self._current: object = None
         self._begun = 0.0
+        self._alarm: asyncio.TimerHandle | None = None
 
     async def find(self, key: K) -> T | None:
-        """Return what there is for ``key``."""
-        loop = asyncio.get_running_loop()
-        is_held_up = self._current is not None and loop.time() - self._begun < PATIENCE
-        if not (is_held_up or self._waiting):
+        """Return what there is for ``key``; 503 where too many wait."""
+        if not (self._waiting or self._is_held_up()):
             return (await self._ask([key])).get(key)
-        answer: asyncio.Future[T | None] = loop.create_future()
+        if len(self._waiting) >= MOST + get_settings().lane_queue:
+            raise busy()
+        answer: asyncio.Future[T | None] = self._loop.create_future()
         self._waiting.append((key, answer))
-        if not is_held_up:
-            self._go_on()
+        self._go_on()
         return await answer
+
+    def _is_held_up(self) -> bool:
+        return self._current is not None and self._loop.time() - self._begun < PATIENCE
 
     async def _ask(self, keys: Sequence[K]) -> Mapping[K, T]:
         mine = self._current = object()
-        self._begun = asyncio.get_running_loop().time()
+        self._begun = self._loop.time()
         try:
             return await gate_lanes().run(self._find, keys)
         finally:
             if self._current is mine:
                 self._current = None
-                self._go_on()
+                # Not at once: where no lane is to be had, each question would end within the last.
+                self._loop.call_soon(self._go_on)
 
     def _go_on(self) -> None:
-        if self._waiting:
+        """Ask for some of those who wait, unless a question is under way that does not hang."""
+        if self._waiting and not self._is_held_up():
             keep(start(self._ask_for_some()))
+        if self._waiting and self._alarm is None:
+            self._alarm = self._loop.call_later(PATIENCE, self._wake_up)
+
+    def _wake_up(self) -> None:
+        self._alarm = None
+        self._go_on()
 
     async def _ask_for_some(self) -> None:
         some, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
@@ -66,6 +79,10 @@ class Gathering(Generic[K, T]):
         except Exception as error:
             for _, answer in some:
                 _settle(answer, answer.set_exception, error)
+        except BaseException:
+            for _, answer in some:
+                answer.cancel()
+            raise
         else:
             for key, answer in some:
                 _settle(answer, answer.set_result, found.get(key))

@@ -147,13 +147,13 @@ class Lanes:
     async def _wait(self) -> None:
         settings = get_settings()
         if self._waiting >= settings.lane_queue:
-            raise _busy()
+            raise busy()
         self._waiting += 1
         try:
             async with asyncio.timeout(settings.lane_wait_seconds):
                 await self._available.acquire()
         except TimeoutError:
-            raise _busy() from None
+            raise busy() from None
         finally:
             self._waiting -= 1
 
@@ -209,7 +209,7 @@ class Lanes:
 
     async def _take_one_out(self) -> None:
         await self._available.acquire()
-        if len(self._free) > self._size:
+        if self._free and len(self._lanes) - self._idle > self._size:
             lane = self._free.popleft()
             self._lanes.discard(lane)
             await lane.close()
@@ -305,7 +305,8 @@ def _lanes(name: str, size: int) -> Lanes:
     return mine[name]
 
 
-def _busy() -> Unavailable:
+def busy() -> Unavailable:
+    """Return the refusal of a request for which nothing is free: 503."""
     return Unavailable("The server is busy; try again later")
 
 

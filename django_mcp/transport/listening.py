@@ -165,8 +165,9 @@ def _show(stream: Stream, cursor: int, visitor: Visitor, connection: Connection)
     )
     own = None
     if stream.own:
-        lists, session = _lists(visitor.server), visitor.session.id
-        own = OwnStream(reader, session, visitor.server.name, lists, stream.changes_seen)
+        lists, session, server = _lists(visitor.server), visitor.session, visitor.server.name
+        seen = stream.changes_seen
+        own = OwnStream(reader, session.id, server, lists, seen, session.initialized)
     shown = _shown(reader, mailbox, visitor.session, lambda: _leave(reader, own, connection))
     # Joined first, then looked for what is there already: so nothing falls in between.
     ledger().readers.add(reader)

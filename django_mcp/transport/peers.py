@@ -16,6 +16,7 @@ from concurrent.futures import Future
 from typing import Any, Final
 
 from asgiref.sync import sync_to_async
+from django.db import connections
 
 from ..protocol.errors import ErrorCode, MCPError
 from ..protocol.messages import Notification, notification
@@ -197,8 +198,11 @@ class Durable(CallPeer):
         question = Question(self._call, method, params, seconds)
         with lanes.idle():
             end = time.monotonic() + seconds
-            while not (self._session.initialized or self._is_ready(end)):
-                time.sleep(READY_PAUSE)
+            if not self._session.initialized:
+                while not self._is_ready(end):
+                    time.sleep(READY_PAUSE)
+                # Whoever waits for a person holds no connection to the database.
+                connections.close_all()
             waiting = self._ask(question)
             try:
                 return waiting.result(max(0, end - time.monotonic()))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from django.db import InterfaceError, OperationalError, connection
+from django.db import DataError, InterfaceError, OperationalError, connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.query import QuerySet
 
@@ -50,6 +50,10 @@ class Database:
             bodies = [getattr(each, "body", "") for each in objects]
             if database.refuses and any(database.refuses in body for body in bodies):
                 raise OperationalError("packet bigger than max_allowed_packet")
+            if database.refuses and database.refuses in [
+                getattr(each, "name", "") for each in objects
+            ]:
+                raise DataError("value too long")
             return REAL_INSERT(rows, objects, *args, **options)
 
         monkeypatch.setattr(BaseDatabaseWrapper, "_cursor", cursor)

@@ -344,6 +344,25 @@ def test_what_the_database_does_not_take_ends_with_an_error(
     assert Stream.objects.get().closed
 
 
+def test_a_call_whose_very_row_is_not_taken_ends_and_holds_up_no_other(
+    application, on_loop, database
+):
+    database.refuses = "steps"
+
+    async def main():
+        client = await Client(application).open()
+        async with client.call("steps", id="me", count=100) as connection:
+            ended = await connection.json()
+        async with client.call("asteps", count=1) as connection:
+            return ended, await connection.messages()
+
+    ended, others = on_loop(main())
+    assert ended["id"] == "me"
+    assert "error" in ended
+    assert texts(others) == ["0", "done"]
+    assert not ledger_module.ledger().is_writing
+
+
 @pytest.mark.usefixtures("_impatient")
 def test_whose_connection_is_open_hears_it_nevertheless(application, on_loop, database):
     database.refuses = "poison"

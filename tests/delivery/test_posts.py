@@ -202,6 +202,48 @@ def test_a_batch_that_speaks_is_one_stream_with_a_response_for_each(application,
     assert messages[-1]["id"] == 2
 
 
+@pytest.mark.parametrize("quick", ["ping", "echo", "unknown"])
+def test_a_batch_answers_what_had_ended_before_it_became_a_stream(application, on_loop, quick):
+    def call(number, name, **arguments):
+        params = {"name": name, "arguments": arguments}
+        return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+
+    first = {
+        "ping": {"jsonrpc": "2.0", "id": "first", "method": "ping"},
+        "echo": call("first", "echo", value="x"),
+        "unknown": {"jsonrpc": "2.0", "id": "first", "method": "no/such"},
+    }
+
+    async def main():
+        client = await Client(application).open("2025-03-26")
+        async with client.request("POST", [first[quick], call(2, "steps", count=2)]) as connection:
+            return await connection.messages()
+
+    messages = on_loop(main())
+    assert [each["id"] for each in messages if "id" in each] == ["first", 2]
+
+
+def test_what_a_column_does_not_take_is_left_out_of_its_row(application, on_loop):
+    """On PostgreSQL no text has a NUL; and a name or a method may be longer than its column."""
+    asked = [("tools/call", "n\x00" + "x" * 300), ("m\x00" + "y" * 100, "n")]
+
+    async def main():
+        client = await Client(application).open("2025-03-26")
+        steps = {"name": "steps", "arguments": {"count": 1}}
+        batch = [
+            {"jsonrpc": "2.0", "id": number, "method": method, "params": {"name": name}}
+            for number, (method, name) in enumerate(asked)
+        ]
+        batch.append({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": steps})
+        async with client.request("POST", batch) as connection:
+            ends = [each["id"] for each in await connection.messages() if "id" in each]
+        return ends, await in_thread(lambda: list(PendingRequest.objects.values_list("name")))
+
+    ends, names = on_loop(main())
+    assert ends == [0, 1, 2]
+    assert sorted(names) == [("n",), ("n" + "x" * 254,), ("steps",)]
+
+
 def test_a_tight_loop_of_progress_costs_little_and_its_last_value_arrives(application, on_loop):
     async def main():
         client = await Client(application).open()

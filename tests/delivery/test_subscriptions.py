@@ -27,7 +27,7 @@ from django_mcp.server.changes import Kind, Topic
 from django_mcp.store import changes, folding, listeners, subscriptions
 from django_mcp.store.folding import OwnStream
 from django_mcp.store.ledger import ledger
-from django_mcp.store.readers import Reader
+from django_mcp.store.readers import Reader, Readers
 from tests.asgi import urlconf
 from tests.store.aging import forget
 
@@ -452,6 +452,17 @@ def test_a_connection_that_is_behind_reads_what_is_written_in_its_turn(behind, m
     assert row.next_seq == behind.get("next_seq", 0) + 1
 
 
+def test_a_connection_that_has_gone_is_handed_nothing():
+    """Whoever GETs next finds it; the one that has gone may have shown no id to come back with."""
+    own, shown = _planted(1), []
+    own.reader.deliver = shown.extend
+    changes.write(server.name, [Topic(Kind.TOOLS)])
+    Readers(lambda: "").remove(own.reader)
+    folding.fold([own], changes.after({server.name: 0}))
+    assert shown == []
+    assert Stream.objects.get().delivered == 0
+
+
 def test_what_was_of_no_interest_makes_no_connection_read(django_assert_max_num_queries):
     own, shown = _planted(1), []
     own.reader.deliver = shown.extend
@@ -464,14 +475,16 @@ def test_what_was_of_no_interest_makes_no_connection_read(django_assert_max_num_
 
 
 def test_a_connection_whose_client_is_not_ready_is_handed_nothing():
-    own, shown = _planted(1), []
+    own, shown = replace(_planted(1), initialized=False), []
     own.reader.deliver = shown.extend
     changes.write(server.name, [Topic(Kind.TOOLS)])
     news = changes.after({server.name: 0})
     Session.objects.update(state=Session.State.OPENED)
     assert folding.fold([own], news) == 0
     Session.objects.update(state=Session.State.READY)
-    assert folding.fold([own], news) == len(shown) == 1
+    assert folding.fold([own], news) == 1
+    # That one is read in its turn; from now on they are handed over.
+    assert (shown, own.initialized) == ([], True)
 
 
 def test_nothing_is_shown_that_could_not_be_written(monkeypatch):
@@ -535,7 +548,7 @@ def _planted(number: int) -> OwnStream:
     )
     stream = Stream.objects.create(session=session, own=True, epoch=1)
     reader = Reader(stream.pk, 0, 1, True, lambda messages: None, lambda: None)
-    return OwnStream(reader, str(session.pk), server.name, frozenset({Kind.TOOLS}), 0)
+    return OwnStream(reader, str(session.pk), server.name, frozenset({Kind.TOOLS}), 0, True)
 
 
 def test_looks_that_are_rung_for_are_not_too_many(application, on_loop, monkeypatch):

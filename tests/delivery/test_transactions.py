@@ -117,3 +117,18 @@ def test_a_locked_database_does_not_hold_up_the_ledger(application, on_loop, cap
 
     on_loop(main())
     assert complaints(caplog) == []
+
+
+def test_a_session_is_used_although_the_loop_s_own_thread_has_a_transaction(application, on_loop):
+    """As in a test whose runner keeps one open around the loop: nothing of ours is done on it."""
+
+    async def main():
+        client = await Client(application).open()
+        connection.in_atomic_block = True
+        try:
+            async with client.call("echo", value="x") as answer:
+                return await answer.json()
+        finally:
+            connection.in_atomic_block = False
+
+    assert on_loop(main())["result"]["content"][0]["text"] == "x"

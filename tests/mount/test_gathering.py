@@ -9,8 +9,12 @@ from typing import Any
 
 import pytest
 
-from django_mcp.transport import gathering
+from django_mcp.conf import Settings
+from django_mcp.protocol.errors import Unavailable
+from django_mcp.store.prepared import MOST
+from django_mcp.transport import gathering, lanes
 from django_mcp.transport.gathering import Gathering
+from django_mcp.transport.lanes import busy
 from tests.asgi import BOUND, run
 
 
@@ -61,7 +65,7 @@ async def asking(asked: Gathering[str, int], *keys: str) -> list[asyncio.Future[
     return found
 
 
-async def busy(slow: Slow) -> tuple[Gathering[str, int], asyncio.Future[Any]]:
+async def busy_asking(slow: Slow) -> tuple[Gathering[str, int], asyncio.Future[Any]]:
     """Return what has begun to ask for "a", and who waits for that."""
     asked = Gathering(slow)
     (first,) = await asking(asked, "a")
@@ -80,7 +84,7 @@ def test_who_is_alone_asks_at_once(slow):
 
 def test_who_comes_meanwhile_is_part_of_the_next_question(slow):
     async def main():
-        asked, first = await busy(slow)
+        asked, first = await busy_asking(slow)
         others = await asking(asked, "bb", "none", "ccc")
         slow.end(2)
         return await asyncio.gather(first, *others)
@@ -93,7 +97,7 @@ def test_nobody_is_told_what_was_asked_before_he_came(slow):
     """A session may have ended since."""
 
     async def main():
-        asked, first = await busy(slow)
+        asked, first = await busy_asking(slow)
         second = await asking(asked, "a")
         slow.end(2)
         return await asyncio.gather(first, *second)
@@ -106,7 +110,7 @@ def test_there_is_a_limit_to_one_question(slow, monkeypatch):
     monkeypatch.setattr(gathering, "MOST", 2)
 
     async def main():
-        asked, first = await busy(slow)
+        asked, first = await busy_asking(slow)
         others = await asking(asked, "2", "3", "4", "5", "6")
         slow.end(4)
         return await asyncio.gather(first, *others)
@@ -117,7 +121,7 @@ def test_there_is_a_limit_to_one_question(slow, monkeypatch):
 
 def test_an_error_is_told_to_all_who_asked_and_to_nobody_else(slow):
     async def main():
-        asked, first = await busy(slow)
+        asked, first = await busy_asking(slow)
         others = await asking(asked, "bb", "ccc")
         slow.end()
         assert await first == 1
@@ -135,7 +139,7 @@ def test_an_error_is_told_to_all_who_asked_and_to_nobody_else(slow):
 
 def test_the_error_of_who_was_alone_holds_up_nobody(slow):
     async def main():
-        asked, first = await busy(slow)
+        asked, first = await busy_asking(slow)
         second = await asking(asked, "bb")
         slow.error = LookupError("planted")
         slow.end(2)
@@ -148,7 +152,7 @@ def test_the_error_of_who_was_alone_holds_up_nobody(slow):
 
 def test_who_goes_takes_nobody_along(slow):
     async def main():
-        asked, first = await busy(slow)
+        asked, first = await busy_asking(slow)
         others = await asking(asked, "bb", "ccc")
         first.cancel()
         others[0].cancel()
@@ -160,7 +164,7 @@ def test_who_goes_takes_nobody_along(slow):
 
 def test_a_question_that_hangs_holds_up_others_for_a_while_only(slow, monkeypatch):
     async def main():
-        asked, hanging = await busy(slow)
+        asked, hanging = await busy_asking(slow)
         waiting = await asking(asked, "bb")
         monkeypatch.setattr(gathering, "PATIENCE", 0)
         late = await asking(asked, "ccc")
@@ -171,3 +175,69 @@ def test_a_question_that_hangs_holds_up_others_for_a_while_only(slow, monkeypatc
 
     assert run(main()) == [1, 2, 3]
     assert slow.asked == [["a"], ["bb", "ccc"]]
+
+
+def test_who_waits_behind_a_question_that_hangs_need_not_be_freed_by_somebody_else(
+    slow, monkeypatch
+):
+    monkeypatch.setattr(gathering, "PATIENCE", 0.01)
+
+    async def main():
+        asked = Gathering(slow)
+        (hanging,) = await asking(asked, "a")
+        await slow.has_begun()
+        (waiting,) = await asking(asked, "bb")
+        await slow.has_begun()
+        slow.end(2)
+        return await asyncio.gather(hanging, waiting)
+
+    assert run(main()) == [1, 2]
+
+
+def test_where_no_lane_is_free_all_who_wait_are_told_so(slow, monkeypatch):
+    """However many: none is left waiting, and none is refused within the refusal of another."""
+
+    async def refuse() -> None:
+        raise busy()
+
+    async def main():
+        asked, first = await busy_asking(slow)
+        others = await asking(asked, *map(str, range(5_000)))
+        monkeypatch.setattr(lanes.gate_lanes(), "take", refuse)
+        slow.end()
+        assert await first == 1
+        return await asyncio.gather(*others, return_exceptions=True)
+
+    monkeypatch.setattr(gathering, "get_settings", lambda: Settings(lane_queue=10_000))
+    assert {type(each) for each in run(main())} == {Unavailable}
+
+
+def test_no_more_may_wait_than_for_a_lane(slow, monkeypatch):
+    monkeypatch.setattr(gathering, "get_settings", lambda: Settings(lane_queue=2))
+
+    async def main():
+        asked, first = await busy_asking(slow)
+        others = await asking(asked, *map(str, range(MOST + 2)))
+        (refused,) = await asking(asked, "one too many")
+        with pytest.raises(Unavailable):
+            await refused
+        slow.end(3)
+        return await asyncio.gather(first, *others)
+
+    assert run(main())[-1] == 2
+
+
+def test_who_waits_when_the_loop_ends_is_let_go(slow):
+    async def main():
+        asked, first = await busy_asking(slow)
+        (other,) = await asking(asked, "bb")
+        slow.end()
+        await first
+        await slow.has_begun()
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await other
+        slow.end()
+
+    run(main())

@@ -282,6 +282,7 @@ def test_functions_that_wait_for_people_leave_their_lanes_to_others_up_to_a_numb
         async with asyncio.timeout(20):
             while call_lanes()._available._value != 2:
                 await asyncio.sleep(0.01)
+        assert len(call_lanes()._lanes) == 2
         return other.status
 
     assert run(main()) == (503 if idle == 0 else 200)

@@ -144,6 +144,32 @@ def test_a_question_is_asked_at_once(post, submitted):
     assert post.is_open
 
 
+def test_no_question_is_asked_of_a_call_that_ends_meanwhile(post, monkeypatch):
+    """A lane's thread is about to ask when the loop ends the call."""
+    call, original = Call(1, "tools/call", "asks"), post.open
+    post.begin(call)
+
+    def opened():
+        original()
+        post.end(call, PendingRequest.State.CANCELLED, b"{}")
+
+    monkeypatch.setattr(post, "open", opened)
+    post.ask(Question(call, "elicitation/create", {}, 1))
+    assert post.take().empty
+
+
+def test_what_had_ended_before_a_batch_became_rows_is_among_them(post):
+    early, late = Call(1, "ping", ""), Call(2, "tools/call", "speaks")
+    for call in (early, late):
+        post.begin(call)
+    post.end(early, PendingRequest.State.ANSWERED, b'{"id":1}', last=False)
+    post.say(WORD)
+    batch = post.take()
+    assert batch.begun == [early, late]
+    assert batch.ended == {early: PendingRequest.State.ANSWERED}
+    assert [(message.seq, call) for message, call in batch.messages] == [(1, early), (2, None)]
+
+
 def test_a_call_that_has_spoken_may_become_a_row_at_once(post, submitted):
     spoken(post)
     post.open()

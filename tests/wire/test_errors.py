@@ -16,6 +16,7 @@ import pytest
 from django.utils import timezone
 
 from django_mcp.models import Session
+from django_mcp.protocol.messages import MAX_ID_LENGTH
 from django_mcp.store.ledger import close_ledger
 
 from . import rows, site
@@ -164,6 +165,14 @@ def test_a_body_that_is_no_message_has_no_id(caller, body):
 def test_an_id_that_may_not_be_one_is_not_echoed(caller, request_id):
     """E8."""
     assert_error(caller.post(request("tools/list", request_id)), 400, -32600, None)
+
+
+@pytest.mark.parametrize("character", ["x", "ü", '"', "\u0001"])
+def test_an_id_has_so_many_characters_of_json_and_no_more(caller, character):
+    """So many fit into its column."""
+    longest = MAX_ID_LENGTH // (len(json.dumps(character, ensure_ascii=False)) - 2) * character
+    assert caller.post(request("no/such", longest)).message["id"] == longest
+    assert_error(caller.post(request("no/such", longest + character)), 400, -32600, None)
 
 
 def _refused(caller: Caller) -> Iterator[tuple[Caller, int]]:
