@@ -30,6 +30,7 @@ WRITTEN = {
         {"next_seq"},
         {"next_seq", "closed"},
         {"next_seq", "changes_seen"},
+        {"next_seq", "changes_seen", "delivered"},
         {"delivered"},
         {"trimmed"},
         {"closed", "trimmed"},
