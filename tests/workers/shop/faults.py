@@ -26,11 +26,16 @@ def pauses() -> None:
     ledger.keep = kept
 
 
+AGES = 0.05
+"""Seconds between reading and writing back: so many that whoever else is there comes in between."""
+
+
 def unlocked() -> None:
     """Number the messages of a session's own stream by reading, adding and writing back."""
 
     def put(stream: Any, bodies: Any) -> str | None:
         row = Stream.objects.get(pk=stream)
+        time.sleep(AGES)
         first, row.next_seq = row.next_seq, row.next_seq + len(bodies)
         row.save(update_fields=["next_seq"])
         for index, body in enumerate(bodies):
@@ -93,6 +98,7 @@ def blob() -> None:
     def put(stream: Any, bodies: Any) -> str | None:
         row = Stream.objects.get(pk=stream)
         queue = list(row.messages.order_by("seq").values_list("body", flat=True)) + list(bodies)
+        time.sleep(AGES)
         row.messages.all().delete()
         row.messages.bulk_create(
             (
