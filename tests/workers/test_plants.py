@@ -10,6 +10,7 @@ from .client import Client, Stateless
 from .serving import serving
 from .test_interference import count, set_and_found, stored_and_read, written_in_excess
 from .test_queue import drain, produce, stream_of, what_is_wrong
+from .test_slow_readers import settles
 
 
 @pytest.mark.parametrize("fault", ["blob", "unlocked"])
@@ -93,6 +94,9 @@ def test_a_reader_that_joins_after_the_look_misses_what_was_there(fault, heard):
             put = Stateless(workers.urls[0], http)
             async with client.listen() as own:
                 stream = await stream_of(own)
+            # Else it might still be shown on that connection.
+            for url in workers.urls:
+                await settles(Stateless(url, http), readers=0)
             await put.call("put", stream=stream, data="there before")
             async with client.listen() as own:
                 await stream_of(own)
