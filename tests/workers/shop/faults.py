@@ -123,7 +123,8 @@ def late() -> None:
         look(self)
         for reader in newcomers:
             coming.remove(reader)
-            self._readers[reader] = None
+            if not reader.gone:
+                self._readers[reader] = None
 
     Readers.add = lambda self, reader: coming.append(reader)  # type: ignore[method-assign]
     Readers.look = look_and_join  # type: ignore[method-assign]
