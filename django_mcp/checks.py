@@ -128,7 +128,7 @@ def check_servers(**kwargs: Any) -> list[CheckMessage]:
 
 @register
 def check_mount(**kwargs: Any) -> list[CheckMessage]:
-    """Check what the mount passes by, where the ASGI application has one."""
+    """Check what the mount bypasses, where the ASGI application has one."""
     unknown = [name for name in django_settings.MIDDLEWARE if name not in ACCOUNTED_FOR]
     if not unknown or not _has_mount():
         return []
