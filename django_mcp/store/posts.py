@@ -200,7 +200,8 @@ class Post:
             if last and self._is_unwritten():
                 self._withdraw()
             if not self._open:
-                self._ended.append((call, state, response))
+                if not last:
+                    self._ended.append((call, state, response))
                 return
             self._end(call, state, response)
             self._batch().closes = last

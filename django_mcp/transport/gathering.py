@@ -28,7 +28,6 @@ class Gathering(Generic[K, T]):
 
     def __init__(self, find: Callable[[Sequence[K]], Mapping[K, T]]) -> None:
         self._find = find
-        self._loop = asyncio.get_running_loop()
         self._waiting: list[tuple[K, asyncio.Future[T | None]]] = []
         self._current: object = None
         self._begun = 0.0
@@ -40,31 +39,33 @@ class Gathering(Generic[K, T]):
             return (await self._ask([key])).get(key)
         if len(self._waiting) >= MOST + get_settings().lane_queue:
             raise busy()
-        answer: asyncio.Future[T | None] = self._loop.create_future()
+        answer: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
         self._waiting.append((key, answer))
         self._go_on()
         return await answer
 
     def _is_held_up(self) -> bool:
-        return self._current is not None and self._loop.time() - self._begun < PATIENCE
+        return (
+            self._current is not None and asyncio.get_running_loop().time() - self._begun < PATIENCE
+        )
 
     async def _ask(self, keys: Sequence[K]) -> Mapping[K, T]:
         mine = self._current = object()
-        self._begun = self._loop.time()
+        self._begun = asyncio.get_running_loop().time()
         try:
             return await gate_lanes().run(self._find, keys)
         finally:
             if self._current is mine:
                 self._current = None
                 # Not at once: where no lane is to be had, each question would end within the last.
-                self._loop.call_soon(self._go_on)
+                asyncio.get_running_loop().call_soon(self._go_on)
 
     def _go_on(self) -> None:
         """Ask for some of those who wait, unless a question is under way that does not hang."""
         if self._waiting and not self._is_held_up():
             keep(start(self._ask_for_some()))
         if self._waiting and self._alarm is None:
-            self._alarm = self._loop.call_later(PATIENCE, self._wake_up)
+            self._alarm = asyncio.get_running_loop().call_later(PATIENCE, self._wake_up)
 
     def _wake_up(self) -> None:
         self._alarm = None

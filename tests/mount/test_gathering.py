@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -241,3 +243,13 @@ def test_who_waits_when_the_loop_ends_is_let_go(slow):
         slow.end()
 
     run(main())
+
+
+def test_no_loop_is_kept_for_what_was_asked_on_it():
+    async def main():
+        gathering.gathering(len)
+        return weakref.ref(asyncio.get_running_loop())
+
+    loop = asyncio.run(main())
+    gc.collect()
+    assert loop() is None
