@@ -91,6 +91,12 @@ def _granian(interface: str, application: str) -> tuple[str, ...]:
     )
 
 
+def with_one_thread(contender: Contender) -> Contender:
+    """Return a contender whose requests do not wait for each other's threads."""
+    command = tuple("1" if word == THREADS else word for word in contender.command)
+    return replace(contender, command=command)
+
+
 def _uvicorn(application: str) -> tuple[str, ...]:
     options = ("--host", "127.0.0.1", "--port", "{port}", "--no-access-log")
     return ("uvicorn", *options, "--log-level", "error", application)

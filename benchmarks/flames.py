@@ -1,7 +1,8 @@
 """Where the time of a quiet call goes: the stacks of a server under load, sampled by py-spy.
 
 Looked at is whoever has the interpreter, from where the server hands a request over. What it does
-before and after, and what a driver does without the interpreter, is not seen.
+before and after, and what a driver does without the interpreter, is not seen. A view has one thread
+then: several, stopped for each look, are mostly found handing the interpreter to each other.
 """
 
 from __future__ import annotations
@@ -16,19 +17,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .contenders import Cell, Contender
+from .contenders import Cell, Contender, with_one_thread
 from .legs import ADD, ERAS, LEGACY, MODERN
 from .load import Load
 from .rounds import Bench, callers
-from .serving import Server
+from .serving import Failed, Server
 
 NEEDED = "py-spy"
 HERTZ = 500
+FEWEST = 20
+"""Samples without which there is nothing to tell."""
 LEAST = 0.006
 """The share of the samples below which a frame is not drawn."""
 FLAMED = {
-    ("view, gunicorn gthread", MODERN): "view-modern",
-    ("view, gunicorn gthread", LEGACY): "view-session",
+    ("view, granian WSGI", MODERN): "view-modern",
+    ("view, granian WSGI", LEGACY): "view-session",
     ("mount, uvicorn", MODERN): "mount-modern",
     ("mount, uvicorn", LEGACY): "mount-session",
 }
@@ -66,6 +69,8 @@ def measure(bench: Bench, contenders: Sequence[Contender], seconds: float) -> li
 
     def look(contender: Contender, cell: Cell, picture: str, server: Server) -> None:
         stacks = summed_up(_sample(bench, server, contender, cell, seconds))
+        if stacks["samples"] < FEWEST:
+            raise Failed(f"{NEEDED} saw {stacks['samples']} stacks of the package at work")
         found.append({"contender": contender.name, "cell": cell.name, "picture": picture} | stacks)
 
     for contender in contenders:
@@ -74,7 +79,8 @@ def measure(bench: Bench, contenders: Sequence[Contender], seconds: float) -> li
             if picture is not None and shutil.which(NEEDED, path=_path()) is None:
                 bench.leave_out(f"where the time goes: {picture}", f"{NEEDED} is not installed")
             elif picture is not None:
-                bench.attempt(contender, partial(look, contender, Cell(ADD, era), picture))
+                work = partial(look, contender, Cell(ADD, era), picture)
+                bench.attempt(with_one_thread(contender), work)
     return found
 
 
@@ -129,13 +135,14 @@ def _sample(
     stacks = bench.logs / f"stacks-{server.port}.txt"
     load = Load(server.port, callers(server, contender, cell))
     command = [
-        *(NEEDED, "record", "--pid", str(server.process.pid), "--subprocesses", "--function"),
+        *(NEEDED, "record", "--function"),
         "--gil",  # a thread that waits costs nothing
         *("--format", "raw", "--rate", str(HERTZ), "--duration", f"{max(round(seconds), 1)}"),
         *("--output", str(stacks)),
     ]
     try:
         load.run(seconds / 2)
+        command += ["--pid", str(server.busiest())]
         with subprocess.Popen(
             command, env={"PATH": _path()}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         ) as sampling:

@@ -53,6 +53,10 @@ class Server:
             sum(each.threads for each in found),
         )
 
+    def busiest(self) -> int:
+        """Return which of its processes has worked most: whoever answers, not who watches it."""
+        return max(_processes(self.process.pid), key=lambda pid: _use(pid).seconds)
+
     def settled(self, pause: float) -> Use:
         """Look again and again until its memory stays the same from one look to the next."""
         before = self.use()

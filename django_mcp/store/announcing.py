@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterator
@@ -18,7 +17,7 @@ from ..server.changes import Topic
 from ..server.primitives import Resource
 from ..server.registry import MCPServer
 from . import changes
-from .database import alias, insist
+from .database import alias, has_loop, insist
 from .ledger import ledger
 from .watching import watch_model
 
@@ -31,7 +30,7 @@ class Announcer:
     def announce(self, server: MCPServer, topic: Topic, *, using: str | None) -> None:
         """See :class:`django_mcp.server.changes.Announcer`."""
         heard = _heard.get(None)
-        if heard is None or not heard.open or not _has_loop():
+        if heard is None or not heard.open or not has_loop():
             _announce(server.name, topic, using)
         else:
             heard.made.append((server.name, topic, using))
@@ -114,7 +113,7 @@ def _tell(server: str, topics: Collection[Topic]) -> None:
     code must not touch the database, and a transaction that is still open would keep the counter
     to itself.
     """
-    if _has_loop() or _is_occupied():
+    if has_loop() or _is_occupied():
         ledger().announce(server, topics)
         return
     try:
@@ -142,14 +141,6 @@ def _is_occupied() -> bool:
             return False
     except RuntimeError:
         return True
-
-
-def _has_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 _heard: ContextVar[_Heard] = ContextVar("heard")

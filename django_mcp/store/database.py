@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
 import time
@@ -34,7 +35,17 @@ def alias() -> str:
 
 def is_in_transaction() -> bool:
     """Return whether the caller has opened a transaction, as a test: nobody else sees his rows."""
-    return connections[alias()].in_atomic_block
+    # On an event loop Django lets nobody use a connection; to ask for it would make one each time.
+    return not has_loop() and connections[alias()].in_atomic_block
+
+
+def has_loop() -> bool:
+    """Return whether an event loop runs in this thread, which must not wait for a database."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def insist(work: Callable[[], T]) -> T:

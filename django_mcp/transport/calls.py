@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from django.db import connections
-
 from ..server.ports import Runner
-from ..store.database import alias
+from ..store.database import is_in_transaction
 from ..store.ledger import ledger
 from ..store.requests import Running
 from . import shutdown
@@ -43,7 +41,7 @@ class InlineDoor:
         """See :class:`Door`."""
         peer = Collected(listens=posted.takes_stream)
         # Within a transaction of the caller's, as in a test, nobody else would see the session.
-        watched = posted.speaks and not connections[alias()].in_atomic_block
+        watched = posted.speaks and not is_in_transaction()
         make = self._watched if watched else self._make
         return posted.reply([await make(item, posted, peer) for item in posted.items], peer.said)
 

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
-from asgiref.sync import sync_to_async
+from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.db import close_old_connections, connections
 
 from ..conf import get_settings
@@ -220,12 +220,25 @@ class Lanes:
 
 class Lease(Executor):
     """A lane for the ORM of one asynchronous function: taken when it is first needed, given back
-    when the function waits for a person or ends.
+    when the function waits for a person or ends. The function runs within ``async with``.
     """
 
     def __init__(self, lanes: Lanes) -> None:
         self._lanes = lanes
         self._taking: asyncio.Task[Lane] | None = None
+
+    async def __aenter__(self) -> None:
+        # More than the thread pool that asgiref's types ask for.
+        executor: Any = self
+        self._context = ThreadSensitiveContext(executor=executor)
+        self._token = _lease.set(self)
+        await self._context.__aenter__()  # type: ignore[no-untyped-call]
+
+    async def __aexit__(self, *raised: Any) -> None:
+        await self._context.__aexit__(*raised)  # type: ignore[no-untyped-call]
+        del self._context  # the two know each other
+        _lease.reset(self._token)
+        self.drop()
 
     def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Run ``function`` on the lane, as soon as there is one. Called on the loop."""
@@ -282,6 +295,13 @@ def idle() -> Iterator[None]:
         yield
 
 
+def drop_lane() -> None:
+    """Give back the lane of the asynchronous function that runs, which is about to wait."""
+    lease = _lease.get(None)
+    if lease is not None:
+        lease.drop()
+
+
 def gate_lanes() -> Lanes:
     """Return the lanes for what precedes a call."""
     return _lanes("gate", GATE_LANES)
@@ -325,4 +345,5 @@ def _chain(inner: Future[T], outer: Future[T]) -> None:
 
 _by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Lanes]] = WeakKeyDictionary()
 _lanes_of_thread: ContextVar[Lanes] = ContextVar("lanes")
+_lease: ContextVar[Lease] = ContextVar("lease")
 _shrinking: set[asyncio.Task[None]] = set()

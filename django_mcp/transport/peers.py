@@ -31,7 +31,6 @@ from ..store.ledger import ledger
 from ..store.posts import Post, bounded, has_room
 from ..store.sessions import is_ready
 from . import lanes
-from .runners import drop_lane
 from .streams import Mailbox
 
 logger = logging.getLogger("django_mcp.request")
@@ -218,7 +217,7 @@ class Durable(CallPeer):
         end = time.monotonic() + seconds
         while not (self._session.initialized or await sync_to_async(self._is_ready)(end)):
             await asyncio.sleep(READY_PAUSE)
-        drop_lane()
+        lanes.drop_lane()
         waiting = self._ask(question)
         try:
             async with asyncio.timeout(max(0, end - time.monotonic())):

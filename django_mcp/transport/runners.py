@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from asgiref.sync import ThreadSensitiveContext, async_to_sync
+from asgiref.sync import async_to_sync
 
 from ..server.calling import Call, CallStopped, CallTimedOut, Outcome
 from ..server.functions import is_async
 from ..store.announcing import deferred
 from .gathering import gathering
-from .lanes import Lanes, Lease, call_lanes, gate_lanes
+from .lanes import Lease, call_lanes, gate_lanes
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -78,9 +76,8 @@ class OnLanes:
         if not is_async(function):
             lanes = gate_lanes()
             return await lanes.run_on(await lanes.take(), function, *args)
-        with _orm_on(gate_lanes()) as context:
-            async with context:
-                return await function(*args)
+        async with Lease(gate_lanes()):
+            return await function(*args)
 
     async def call(self, call: Call) -> Outcome:
         """Make ``call``; the ORM of an asynchronous function has a lane."""
@@ -88,28 +85,8 @@ class OnLanes:
             lanes = call_lanes()
             lane = await lanes.take()
             return await _bounded(call, lanes.run_on(lane, call.run))
-        with _orm_on(call_lanes()) as context:
-            async with context:
-                return await _bounded(call, call.arun())
-
-
-@contextmanager
-def _orm_on(lanes: Lanes) -> Iterator[ThreadSensitiveContext]:
-    lease = Lease(lanes)
-    token = _lease.set(lease)
-    executor: Any = lease
-    try:
-        yield ThreadSensitiveContext(executor=executor)
-    finally:
-        _lease.reset(token)
-        lease.drop()
-
-
-def drop_lane() -> None:
-    """Give back the lane of the asynchronous function that runs, which is about to wait."""
-    lease = _lease.get(None)
-    if lease is not None:
-        lease.drop()
+        async with Lease(call_lanes()):
+            return await _bounded(call, call.arun())
 
 
 async def _bounded(call: Call, running: Awaitable[Outcome]) -> Outcome:
@@ -147,6 +124,3 @@ def _run_in_time(call: Call) -> Outcome:
         raise
     finally:
         timer.cancel()
-
-
-_lease: ContextVar[Lease] = ContextVar("lease")
