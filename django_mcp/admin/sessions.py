@@ -14,7 +14,8 @@ from django.utils.translation import gettext_lazy as _
 
 from ..models import Session
 from ..store.database import alias
-from ..store.sessions import LIVE, end_sessions, live_sessions
+from ..store.living import LIVE, live_sessions
+from ..store.sessions import end_sessions
 from .changelist import LISTED
 from .display import Tone, badge, pretty, principal, relative, short_id, two_lines
 from .ending import EndingAdmin, log

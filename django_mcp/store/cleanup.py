@@ -30,8 +30,9 @@ from ..models import Change, OutgoingMessage, PendingRequest, Session, Stream, S
 from ..server.changes import Kind as Topics
 from . import limits
 from .database import alias, has_collided, insist, is_outage
+from .living import stale_sessions
 from .pending import State, early_cancellations, lease
-from .sessions import end_expired, stale_sessions
+from .sessions import end_expired
 from .settling import settle
 
 logger = logging.getLogger("django_mcp.store")

@@ -13,8 +13,8 @@ from ..protocol.messages import RequestId, Response, encode
 from ..server.ports import SessionInfo
 from .database import alias, available, insist
 from .ledger import ledger
+from .living import LIVE
 from .pending import CANCELLATION, Direction, State, storable
-from .sessions import LIVE
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,9 @@ from ..conf import get_settings
 from ..models import OutgoingMessage, PendingRequest, Session, Stream
 from .batches import Batch, Call, Kept
 from .database import alias, has_collided, insist, is_locked, is_outage
+from .living import LIVE
 from .pending import call_row, early_cancellations, question_row
-from .sessions import LIVE, lock_in_order
+from .sessions import lock_in_order
 
 State = PendingRequest.State
 

@@ -22,9 +22,9 @@ from ..protocol.messages import RequestId, same_id
 from .audience import Audience
 from .batches import Call
 from .database import alias
+from .living import LIVE
 from .pending import LISTEN, lease, lease_seconds
 from .posts import Post
-from .sessions import LIVE
 
 State = PendingRequest.State
 

@@ -1,68 +1,34 @@
-"""Sessions: open, find, touch, end. The only code that reads or writes their rows."""
+"""Sessions: open, find, touch, end."""
 
 from __future__ import annotations
 
-import hashlib
-import logging
 import secrets
-import time
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from django.db import connections, transaction
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import F, QuerySet
 
 from ..clock import DatabaseNow
 from ..conf import get_settings
-from ..models import PendingRequest, Session
+from ..models import Session
 from ..protocol.errors import SessionNotFound, Unavailable
 from ..protocol.lifecycle import Sender
-from ..protocol.versions import BY_NAME, Revision
+from ..protocol.versions import Revision
 from ..server.ports import Principal, SessionInfo
 from . import session_cache
 from .changes import last_number
 from .database import alias, available, insist
+from .finding import digest, read_sessions, session_info, text_of
 from .leaving import refusing_who_left
-from .prepared import MOST, Prepared
+from .living import LIVE, busy, expired_sessions, live_sessions
 from .session_cache import Remembered, forget_rows
 
-logger = logging.getLogger("django_mcp.store")
-
-LIVE = (Session.State.OPENED, Session.State.READY)
 EVICTED_AT_ONCE = 50
 """Most sessions that one ``initialize`` ends to make room."""
-
-
-def digest(secret: str) -> str:
-    """Return what is stored of an ``Mcp-Session-Id``."""
-    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def live_sessions() -> QuerySet[Session]:
-    """Return the sessions that have neither ended nor expired.
-
-    One that is busy never expires, whatever its age.
-    """
-    return _unended().filter(_fresh() | _busy())
-
-
-def expired_sessions() -> QuerySet[Session]:
-    """Return the sessions that nobody has ended and nobody can use any more."""
-    return _unended().filter(~(_fresh() | _busy()))
-
-
-def stale_sessions() -> QuerySet[Session]:
-    """Return those of :func:`expired_sessions` that an index finds: they have been idle as well.
-
-    One that is too old can be used no longer, so that it becomes idle in time.
-    """
-    settings = get_settings()
-    idle = timedelta(seconds=min(settings.session_idle_seconds, settings.session_max_age_seconds))
-    return expired_sessions().filter(last_active__lt=DatabaseNow() - idle)
 
 
 def end_expired(keys: Sequence[Any]) -> int:
@@ -111,20 +77,6 @@ def is_ready(session: SessionInfo) -> bool:
         return insist(rows.exists)
 
 
-def find_sessions(keys: Sequence[str]) -> dict[str, Remembered]:
-    """Return the live sessions that secrets with these digests name.
-
-    What is remembered need not be asked for; what the database says of the others costs one
-    statement for :data:`~django_mcp.store.prepared.MOST` of them.
-    """
-    cache = session_cache.remembering()
-    if cache is None:
-        return _read(keys)
-    known = {key: found for key in keys if (found := cache.get(key)) is not None}
-    unknown = [key for key in keys if key not in known]
-    return known | _read_and_remember(unknown, cache) if unknown else known
-
-
 def note_use(requests: Mapping[str, int]) -> None:
     """Note that sessions have been used, each by so many requests: all of them, or none."""
     if not requests:
@@ -151,7 +103,7 @@ class SessionStore:
         Unknown, expired, ended and foreign sessions are told apart by nobody.
         """
         key = digest(secret)
-        return self.own(_read([key]).get(key), principal)
+        return self.own(read_sessions([key]).get(key), principal)
 
     def recall(self, secret: str, principal: Principal) -> SessionInfo | None:
         """Return what :meth:`find` would, if this process remembers it.
@@ -164,7 +116,7 @@ class SessionStore:
 
     def own(self, found: Remembered | None, principal: Principal) -> SessionInfo:
         """Return a session that was found, if it was and is the principal's own."""
-        user = _text(_user_key(principal))
+        user = text_of(_user_key(principal))
         if found is None or found.owner != (self.server, user, principal.client_id):
             raise SessionNotFound
         return found.info
@@ -199,8 +151,9 @@ class SessionStore:
             # What changes from now on is told to the client, as soon as it listens.
             session.changes_seen = last_number(self.server)
             session.save(using=alias(), force_insert=True)
-        about = (session.client_info, session.client_capabilities)
-        return _info(session.pk, revision.name, *about, session.log_level, session.state), secret
+        said = (session.client_info, session.client_capabilities)
+        opened = session_info(session.pk, revision.name, *said, session.log_level, session.state)
+        return opened, secret
 
     def mark_initialized(self, session: SessionInfo) -> None:
         """Move the session from opened to ready, unless somebody already did."""
@@ -246,112 +199,13 @@ def _evict(sessions: QuerySet[Session], cap: int) -> None:
     surplus = sessions.order_by().count() + 1 - cap
     if surplus <= 0:
         return
-    idle = sessions.filter(~_busy()).order_by("last_active").values_list("pk", flat=True)
+    idle = sessions.filter(~busy()).order_by("last_active").values_list("pk", flat=True)
     chosen = list(idle[: min(surplus, EVICTED_AT_ONCE)])
-    ended = end_sessions(Session.objects.using(alias()).filter(~_busy(), pk__in=chosen))
+    ended = end_sessions(Session.objects.using(alias()).filter(~busy(), pk__in=chosen))
     if not ended:
         raise Unavailable("Too many sessions are busy; try again later", retry_after=30)
-
-
-def _unended() -> QuerySet[Session]:
-    return Session.objects.using(alias()).filter(state__in=LIVE)
-
-
-def _fresh() -> Q:
-    idle = timedelta(seconds=get_settings().session_idle_seconds)
-    return Q(last_active__gt=DatabaseNow() - idle, expires__gt=DatabaseNow())
-
-
-def _busy() -> Exists:
-    # A lease that has run out is that of a process that died: what it ran protects nothing.
-    leased = Q(lease_until=None) | Q(lease_until__gt=DatabaseNow())
-    running = PendingRequest.objects.filter(
-        leased, session=OuterRef("pk"), state=PendingRequest.State.RUNNING
-    )
-    return Exists(running)
 
 
 def _user_key(principal: Principal) -> Any:
     # As rows have it: whoever makes a user of a token's claims may have its key as text.
     return Session._meta.get_field("user").to_python(getattr(principal.user, "pk", None))
-
-
-def _read(keys: Sequence[str]) -> dict[str, Remembered]:
-    return {key: _remembered(row) for key, *row in _rows(_by_key, keys)}
-
-
-def _read_and_remember(
-    keys: Sequence[str], cache: session_cache.Memory | session_cache.Shared
-) -> dict[str, Remembered]:
-    settings = get_settings()
-    # Both taken before the rows are read: they may change as soon as they have been.
-    began, mark = time.monotonic(), cache.mark()
-    read: dict[str, Remembered] = {}
-    for expires, now, key, *row in _rows(_by_key_with_times, keys):
-        read[key] = found = _remembered(row)
-        if found.info.initialized:
-            lives = (expires - now).total_seconds()
-            seconds = min(settings.session_cache_seconds, settings.session_idle_seconds, lives)
-            cache.put(key, found, seconds - (time.monotonic() - began), mark)
-    return read
-
-
-def _rows(query: Prepared, keys: Sequence[str]) -> list[list[Any]]:
-    parts = [keys[first : first + MOST] for first in range(0, len(keys), MOST)]
-    with available():
-        rows = [row for part in parts for row in insist(partial(query.run, part))]
-    return [row for row in rows if _is_spoken_here(row[_REVISION])]
-
-
-def _is_spoken_here(revision: str) -> bool:
-    """Return whether this version of the package knows a revision; to it no other session is live.
-
-    After a downgrade, or beside a newer process, a client is so told to open another session.
-    """
-    if revision in BY_NAME:
-        return True
-    logger.warning("A session of revision %s is not live here: another version opened it", revision)
-    return False
-
-
-def _remembered(row: Sequence[Any]) -> Remembered:
-    server, user, client, *about = row
-    return Remembered((server, _text(user), client), _info(*about))
-
-
-def _text(user_key: Any) -> str:
-    return "" if user_key is None else str(user_key)
-
-
-def _info(
-    key: Any,
-    revision: str,
-    info: dict[str, Any],
-    capabilities: dict[str, Any],
-    log_level: str,
-    state: str,
-) -> SessionInfo:
-    return SessionInfo(
-        id=str(key),
-        revision=BY_NAME[revision],
-        sender=Sender(info, capabilities, log_level),
-        initialized=state == Session.State.READY,
-        log_level=log_level,
-    )
-
-
-_OWNER: Final = ("server", "user_id", "client_id")
-_INFO: Final = ("id", "revision", "client_info", "client_capabilities", "log_level", "state")
-_REVISION: Final = _INFO.index("revision") - len(_INFO)
-_by_key = Prepared(
-    lambda keys: (
-        live_sessions().filter(key_digest__in=keys).values_list("key_digest", *_OWNER, *_INFO)
-    )
-)
-_by_key_with_times = Prepared(
-    lambda keys: (
-        live_sessions()
-        .filter(key_digest__in=keys)
-        .values_list("expires", DatabaseNow(), "key_digest", *_OWNER, *_INFO)
-    )
-)

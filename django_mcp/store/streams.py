@@ -20,7 +20,7 @@ from ..server.ports import SessionInfo
 from .batches import Message
 from .changes import in_batches
 from .database import alias, insist
-from .sessions import LIVE
+from .living import LIVE
 
 PAGE: Final = 100
 """Most messages that are read at once, and most streams of which they are read."""

@@ -20,9 +20,9 @@ from .batches import Call
 from .changes import in_batches, key_of, last_number
 from .database import alias, available, insist
 from .leaving import refusing_who_left
+from .living import LIVE
 from .pending import call_row
 from .posts import Post
-from .sessions import LIVE
 
 State = PendingRequest.State
 

@@ -22,8 +22,9 @@ from ..protocol import headers, lifecycle
 from ..protocol.errors import ErrorCode, MCPError
 from ..server.ports import Runner, SessionInfo
 from ..store.database import available, is_in_transaction
+from ..store.finding import digest, find_sessions
 from ..store.ledger import ledger
-from ..store.sessions import SessionStore, digest, find_sessions
+from ..store.sessions import SessionStore
 from .http import BodyTooLarge, Endpoint, Request, allowed_hosts, is_host_among
 from .replies import Forbidden, Refused, refuse
 

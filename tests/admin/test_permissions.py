@@ -7,7 +7,8 @@ from django_mcp.models import PendingRequest, Session
 from django_mcp.protocol.lifecycle import Sender
 from django_mcp.protocol.versions import R2025_11_25
 from django_mcp.server.ports import Principal
-from django_mcp.store.sessions import SessionStore, digest
+from django_mcp.store.finding import digest
+from django_mcp.store.sessions import SessionStore
 
 from .planting import REQUESTS, SESSIONS, plant_requests, plant_sessions
 

@@ -7,6 +7,8 @@ import threading
 import time
 from collections import defaultdict
 from contextlib import suppress
+from copy import deepcopy
+from typing import Any
 
 from django.contrib.auth.models import Group
 from django.db import transaction
@@ -269,6 +271,23 @@ def crash(ctx: Context) -> None:
     ctx.log("info", "before")
     last(ctx)
     raise RuntimeError("planted")
+
+
+@server.tool
+def scribble(ctx: Context) -> list[Any]:
+    """Return what the client says of itself, and write into it."""
+    assert ctx.session is not None
+    said = [
+        ctx.client_info,
+        ctx.client_capabilities,
+        ctx.session.sender.info,
+        ctx.session.sender.capabilities,
+    ]
+    before = deepcopy(said)
+    for each in said:
+        assert each is not None
+        each["scribbled"] = True
+    return before
 
 
 def _ask(text: str) -> dict[str, object]:

@@ -131,6 +131,20 @@ def test_nobody_waits_for_the_answer_to_what_was_never_asked(application, on_loo
     assert on_loop(main())["error"]["code"] == -32001
 
 
+@pytest.mark.parametrize("seconds", [0, 10])
+def test_nobody_changes_what_the_client_has_said_of_itself(application, on_loop, settings, seconds):
+    """Neither for later calls nor for another session, whose client says the same."""
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "SESSION_CACHE_SECONDS": seconds}
+
+    async def main() -> list[Any]:
+        one, other = [await Client(application).open(roots={}) for _ in range(2)]
+        return [await each.result("scribble") for each in (one, one, other, one)]
+
+    info = {"name": "streaming", "version": "1"}
+    for result in on_loop(main()):
+        assert result["structuredContent"]["result"] == [info, {"roots": {}}] * 2
+
+
 def test_nothing_is_subscribed_to_listened_to_or_set(application, on_loop, settings):
     settings.ROOT_URLCONF = urlconf(endpoint("mcp", server=things))
 

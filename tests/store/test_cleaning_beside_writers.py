@@ -16,7 +16,8 @@ from django_mcp.protocol.errors import SessionNotFound
 from django_mcp.store import cleanup, outbox, sessions
 from django_mcp.store.cleanup import Sweep, kinds
 from django_mcp.store.database import wait_briefly
-from django_mcp.store.sessions import LIVE, end_expired
+from django_mcp.store.living import LIVE
+from django_mcp.store.sessions import end_expired
 from django_mcp.store.settling import settle
 
 from .aging import forget, let_pass, prune, row_counts

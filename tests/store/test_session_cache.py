@@ -23,10 +23,11 @@ from django_mcp.protocol.errors import SessionNotFound
 from django_mcp.protocol.lifecycle import Sender
 from django_mcp.protocol.versions import NEWEST_LEGACY
 from django_mcp.server.ports import Principal, SessionInfo
-from django_mcp.store import session_cache, sessions
+from django_mcp.store import finding, session_cache
 from django_mcp.store.doorbell import FORGET
+from django_mcp.store.finding import digest, find_sessions
 from django_mcp.store.ledger import ledger
-from django_mcp.store.sessions import SessionStore, digest, end_sessions, find_sessions
+from django_mcp.store.sessions import SessionStore, end_sessions
 from tests.forking import in_child, needs_fork
 from tests.services import REDIS_URL, require_redis
 
@@ -58,7 +59,7 @@ class Clock:
 def clock(monkeypatch) -> Clock:
     """The clock of what is remembered in memory."""
     made = Clock()
-    for module in (sessions, session_cache):
+    for module in (finding, session_cache):
         monkeypatch.setattr(module, "time", made)
     return made
 
@@ -240,15 +241,15 @@ def test_who_has_read_before_it_ended_comes_too_late(place, settings, monkeypatc
     settings.DJANGO_MCP = {**settings.DJANGO_MCP, "MAX_SESSIONS_PER_USER": 1}
     alice = make_principal("alice")
     info, secret = open_session(alice)
-    read = sessions._rows
+    read = finding._rows
 
     def read_and_be_slow(*args: Any) -> list[Any]:
         row = read(*args)
-        monkeypatch.setattr(sessions, "_rows", read)
+        monkeypatch.setattr(finding, "_rows", read)
         end(secret, info, alice)
         return row
 
-    monkeypatch.setattr(sessions, "_rows", read_and_be_slow)
+    monkeypatch.setattr(finding, "_rows", read_and_be_slow)
     assert is_let_in(secret, alice)
     assert not is_let_in(secret, alice)
 
@@ -304,13 +305,13 @@ def test_within_a_transaction_nothing_is_remembered_or_looked_up(place):
 
 def test_it_is_remembered_for_so_long_from_before_it_was_read(memory, clock, monkeypatch):
     _, secret = open_session()
-    read = sessions._rows
+    read = finding._rows
 
     def read_for_a_while(*args: Any) -> list[Any]:
         clock.now += 4
         return read(*args)
 
-    monkeypatch.setattr(sessions, "_rows", read_for_a_while)
+    monkeypatch.setattr(finding, "_rows", read_for_a_while)
     enter(secret, NOBODY)
     clock.now += 5.9
     entered_for_nothing(secret)
@@ -320,13 +321,13 @@ def test_it_is_remembered_for_so_long_from_before_it_was_read(memory, clock, mon
 
 def test_one_who_reads_for_longer_than_that_remembers_nothing(place, clock, monkeypatch):
     _, secret = open_session()
-    read = sessions._rows
+    read = finding._rows
 
     def read_for_long(*args: Any) -> list[Any]:
         clock.now += 11
         return read(*args)
 
-    monkeypatch.setattr(sessions, "_rows", read_for_long)
+    monkeypatch.setattr(finding, "_rows", read_for_long)
     assert [costs(secret), costs(secret)] == [1, 1]
 
 

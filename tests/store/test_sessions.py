@@ -17,13 +17,9 @@ from django_mcp.protocol.errors import SessionNotFound, Unavailable
 from django_mcp.protocol.lifecycle import Sender
 from django_mcp.protocol.versions import NEWEST_LEGACY
 from django_mcp.server.ports import Principal
-from django_mcp.store.sessions import (
-    SessionStore,
-    digest,
-    end_sessions,
-    find_sessions,
-    live_sessions,
-)
+from django_mcp.store.finding import digest, find_sessions
+from django_mcp.store.living import live_sessions
+from django_mcp.store.sessions import SessionStore, end_sessions
 from django_mcp.testing import MCPClient
 
 pytestmark = pytest.mark.django_db

@@ -1,0 +1,56 @@
+"""Which sessions live: those that nobody has ended, and that have not expired."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from ..clock import DatabaseNow
+from ..conf import get_settings
+from ..models import PendingRequest, Session
+from .database import alias
+
+LIVE = (Session.State.OPENED, Session.State.READY)
+
+
+def live_sessions() -> QuerySet[Session]:
+    """Return the sessions that have neither ended nor expired.
+
+    One that is busy never expires, whatever its age.
+    """
+    return _unended().filter(_fresh() | busy())
+
+
+def expired_sessions() -> QuerySet[Session]:
+    """Return the sessions that nobody has ended and nobody can use any more."""
+    return _unended().filter(~(_fresh() | busy()))
+
+
+def stale_sessions() -> QuerySet[Session]:
+    """Return those of :func:`expired_sessions` that an index finds: they have been idle as well.
+
+    One that is too old can be used no longer, so that it becomes idle in time.
+    """
+    settings = get_settings()
+    idle = timedelta(seconds=min(settings.session_idle_seconds, settings.session_max_age_seconds))
+    return expired_sessions().filter(last_active__lt=DatabaseNow() - idle)
+
+
+def _unended() -> QuerySet[Session]:
+    return Session.objects.using(alias()).filter(state__in=LIVE)
+
+
+def _fresh() -> Q:
+    idle = timedelta(seconds=get_settings().session_idle_seconds)
+    return Q(last_active__gt=DatabaseNow() - idle, expires__gt=DatabaseNow())
+
+
+def busy() -> Exists:
+    """Return whether calls of a session are running, as a condition."""
+    # A lease that has run out is that of a process that died: what it ran protects nothing.
+    leased = Q(lease_until=None) | Q(lease_until__gt=DatabaseNow())
+    running = PendingRequest.objects.filter(
+        leased, session=OuterRef("pk"), state=PendingRequest.State.RUNNING
+    )
+    return Exists(running)
