@@ -55,11 +55,23 @@ class Exchange:
     terminal: Any = None
     status: int | None = None
     response_headers: dict[str, str] = field(default_factory=dict)
-    _attempt: int = 0
-    _end_has_place: bool = False
+    attempt: int = 0
+    """Which of its connections it has now, counted from 1."""
+    end_has_place: bool = False
+    """Whether its end came with an event id."""
 
     async def run(self) -> Any:
         """Follow the exchange to its end; return its terminal message, `None` without one."""
+        self.note_sent()
+        try:
+            async with asyncio.timeout(self.bound):
+                await self._follow()
+        except TimeoutError:
+            self.ledger.note("gave_up", x=self.key)
+        return self.terminal
+
+    def note_sent(self) -> None:
+        """Note that it goes out."""
         self.ledger.note(
             "sent",
             x=self.key,
@@ -70,19 +82,13 @@ class Exchange:
             nonce=self.nonce or self.key,
             resumable=self.resumable,
         )
-        try:
-            async with asyncio.timeout(self.bound):
-                await self._follow()
-        except TimeoutError:
-            self.ledger.note("gave_up", x=self.key)
-        return self.terminal
 
     async def look_again(self) -> None:
         """Ask once more for what comes after the end.
 
         Not if the end came without an event id: then what comes after the last id is that end.
         """
-        if self._end_has_place and self.resumable:
+        if self.end_has_place and self.resumable:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_SECONDS):
                     await self._connect("GET", b"")
@@ -103,9 +109,9 @@ class Exchange:
                 return  # it is told that there is nothing to come back to
 
     async def _connect(self, method: str, body: bytes) -> None:
-        self._attempt += 1
-        facts = {"x": self.key, "a": self._attempt}
-        headers = {**self.headers, "X-Exchange": f"{self.key}/{self._attempt}"}
+        self.attempt += 1
+        facts = {"x": self.key, "a": self.attempt}
+        headers = {**self.headers, "X-Exchange": f"{self.key}/{self.attempt}"}
         if method == "GET":
             assert self.place is not None
             headers["Last-Event-ID"] = self.place
@@ -115,7 +121,7 @@ class Exchange:
             async with wire.exchange(self.url, method, headers, body) as response:
                 self.status, self.response_headers = response.status, response.headers
                 self.ledger.note("head", **facts, s=self.session, status=response.status)
-                how = await self._read(response, facts)
+                how = await self._read(response)
         except wire.Refused:
             how = "refused"
         except wire.Broken:
@@ -123,7 +129,16 @@ class Exchange:
         finally:
             self.ledger.note("end", **facts, how=how, place=self.place)
 
-    async def _read(self, response: wire.Response, facts: dict[str, Any]) -> str:
+    async def take(self, response: wire.Response, event: str | None, message: Any) -> None:
+        """Take a message that has come."""
+        facts = {"x": self.key, "a": self.attempt}
+        self.ledger.note("message", **facts, event=event, message=_without_padding(message))
+        if not _is_terminal(message):
+            await self.hear(message)
+        elif response.status == 200 or self.attempt == 1:
+            self.terminal, self.end_has_place = message, event is not None
+
+    async def _read(self, response: wire.Response) -> str:
         if self.reads_after:
             await asyncio.sleep(self.reads_after)
             self.reads_after = 0
@@ -131,12 +146,7 @@ class Exchange:
         async for event, message in response.messages():
             self.place = event or self.place
             if message is not None:
-                self.ledger.note("message", **facts, event=event, message=_without_padding(message))
-                if _is_terminal(message):
-                    if response.status == 200 or self._attempt == 1:
-                        self.terminal, self._end_has_place = message, event is not None
-                else:
-                    await self.hear(message)
+                await self.take(response, event, message)
             count += 1
             if self.leaves_after is not None and count >= self.leaves_after:
                 self.leaves_after = None

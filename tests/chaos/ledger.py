@@ -2,8 +2,8 @@
 
 ``t`` is the monotonic clock, which all processes of one host share, so that the lines of several
 ledgers can be put into one order. ``x`` is the key of an exchange: a request and whatever comes of
-it, on however many connections (``a``, counted from 1). ``s`` is the key of a session. The kinds
-of event, ``e``:
+it, on however many connections (``a``, counted from 1); what concerns all requests of a batch has
+their keys, joined by ``+``. ``s`` is the key of a session. The kinds of event, ``e``:
 
 ========== ========================================================================================
 opened     a session was opened

@@ -81,8 +81,11 @@ def stories(events: Iterable[Event]) -> dict[str, Story]:
     for each in events:
         if each["e"] == "sent":
             stories[each["x"]] = Story(each)
-        elif (story := stories.get(each.get("x", ""))) is not None:
-            _add(story, each)
+        else:
+            # The requests of a batch have their connections in common.
+            for key in (each.get("x") or "").split("+"):
+                if key in stories:
+                    _add(stories[key], each)
     return stories
 
 

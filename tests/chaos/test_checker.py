@@ -93,6 +93,40 @@ def test_a_clean_history_passes():
     assert outcome.counts["resumptions"] == 1
 
 
+def batch(*events: Event) -> list[Event]:
+    """Two calls of one body; what its connection saw is noted once."""
+    sent = [*call(id=1, key="n1"), *call(id=2, key="n2")]
+    return [*sent, *({"x": "n1+n2", "a": 1, **each} for each in events)]
+
+
+def test_the_requests_of_a_batch_have_their_connection_in_common():
+    answers = [answer("n1", 1, x="n1"), answer("n2", 2, x="n2")]
+    outcome = figures(OPENED, batch(head(), *answers, end()), effects={"n1": 1, "n2": 1})
+
+    assert not outcome.failed
+    assert (outcome.counts["requests"], outcome.counts["answered"]) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("events", "fault"),
+    [
+        pytest.param([answer("n1", 1, x="n1"), end()], {"lost": 1}, id="one is not answered"),
+        pytest.param(
+            [answer("n1", 1, x="n1"), answer("n1", 1, x="n1"), answer("n2", 2, x="n2"), end()],
+            {"duplicated": 1},
+            id="one is answered twice",
+        ),
+        pytest.param(
+            [answer("n2", 1, x="n1"), answer("n1", 2, x="n2"), end()],
+            {"misrouted": 2},
+            id="each has the answer of the other",
+        ),
+    ],
+)
+def test_a_batch_has_an_answer_for_each_of_its_requests(events, fault):
+    assert found(batch(head(), *events), effects={"n1": 1, "n2": 1}) == fault
+
+
 @pytest.mark.parametrize("name", ["kill", "all_down", "terminate"])
 def test_who_cannot_come_back_is_closed_by_the_end_of_the_worker(name):
     broken = [head(), end("broken"), passed("broke")]

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from . import library
+from .batches import Batching
 from .clients import Legacy
 from .ledger import Ledger, nonce
 from .library import Library
@@ -24,7 +25,7 @@ from .modern import Modern
 from .servers import has_streams
 
 Client = Legacy | Modern | Library
-SHARES: dict[type[Client], float] = {Legacy: 0.45, Modern: 0.25, Library: 0.3}
+SHARES: dict[type[Client], float] = {Legacy: 0.4, Batching: 0.1, Modern: 0.22, Library: 0.28}
 MOVES = (15, 40)
 """How many moves are made with one session."""
 AT_ONCE = (1, 1, 2, 4)
@@ -107,6 +108,22 @@ class Actor:
         """Call what says more than the buffers on the way hold, and do not read for a while."""
         options = {"words": 60, "reads_after": self.chance.uniform(1, 4)}
         await self._call("speak", options, words=60, seconds=0.005, size=8000).run()
+
+    async def together(self) -> None:
+        """Call several tools in one body, and perhaps come back for the rest."""
+        assert isinstance(self.client, Batching)
+        several = [self._part() for _ in range(self.chance.randint(1, 4))]
+        after = self.chance.choice([None, None, self.chance.randint(1, 6)])
+        await self.client.batch(several, leaves_after=after).run()
+
+    def _part(self) -> tuple[str, dict[str, Any]]:
+        arguments: dict[str, dict[str, Any]] = {
+            "quick": {},
+            "slow": {"seconds": self.chance.uniform(0.1, 1.5)},
+            "speak": {"words": self.chance.randint(1, 8), "seconds": self.chance.uniform(0, 0.2)},
+        }
+        tool = self.chance.choice(["quick", "quick", "slow", "speak"])
+        return self._either(tool), arguments[tool]
 
     async def other(self) -> None:
         """Ask for something else than a call."""
