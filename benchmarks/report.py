@@ -72,9 +72,9 @@ def _machine(results: Results) -> str:
         f"- Rounds: {plan['rounds']}, with {plan['seconds']:g} s for each figure in each.",
         f"- Before it began, other programs used {report['others']:.0%} of the two cores, and at "
         f"most {report['others_most']:.0%} between rounds.",
-        f"- The load generator itself reaches {generator['rate']:,.0f} requests a second "
-        f"against a responder that does nothing, with {generator['microseconds']:.1f} µs of "
-        "its core for each, checks included.",
+        f"- Before it began, the load generator itself reached {generator['rate']:,.0f} requests "
+        "a second against a responder that does nothing, with "
+        f"{generator['microseconds']:.1f} µs of its core for each, checks included.",
     ]
     own = report["versions"].get(OWN, {})
     missing = [name for name in PRODUCTION if own.get(name) == "missing"]

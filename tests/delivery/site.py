@@ -11,7 +11,8 @@ from copy import deepcopy
 from typing import Any
 
 from django.contrib.auth.models import Group
-from django.db import transaction
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_mcp import Context, MCPServer
 from django_mcp.server.ports import AnswerTimedOut
@@ -41,6 +42,8 @@ class Gates:
             lambda: threading.Semaphore(0)
         )
         self.left: list[str] = []
+        self.connections: list[BaseDatabaseWrapper] = []
+        """Those of the threads that tools ran in."""
 
     def wait(self, name: str) -> None:
         """Wait in a tool, in its thread."""
@@ -246,6 +249,14 @@ def question(ctx: Context, text: str = "?", seconds: float = BOUND) -> str:
         return str(_name(ctx._exchange.peer.ask("elicitation/create", _ask(text), seconds)))
     except AnswerTimedOut:
         return "no answer"
+
+
+@server.tool
+def question_after_a_look(ctx: Context) -> str:
+    """Ask the database, whose connection is noted, and then a person."""
+    Group.objects.exists()
+    gates.connections.append(connections[DEFAULT_DB_ALIAS])
+    return question(ctx)
 
 
 @server.tool

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from django_mcp.models import PendingRequest, Session
 from django_mcp.store.ledger import ledger
 
+from . import site
 from .streaming import Client
 from .waiting import in_thread, until
 
@@ -146,6 +148,26 @@ def test_a_question_waits_until_the_client_is_ready(application, on_loop, tool):
 
     assert on_loop(main())["method"] == "elicitation/create"
     assert Session.objects.get().state == "ready"
+
+
+@pytest.mark.parametrize("initialized", [True, False])
+def test_who_waits_for_a_person_holds_no_connection(application, on_loop, initialized):
+    """Nor does he who had to look, before he could ask, whether the client is ready."""
+
+    async def main() -> Any:
+        client = await Client(application).open(initialized=initialized, elicitation={})
+        calling = asyncio.create_task(_first_message(client, "question_after_a_look"))
+        await until(lambda: len(site.gates.connections), 1)
+        (connection,) = site.gates.connections
+        if not initialized:
+            await until(lambda: connection.connection is not None, True)
+            await client.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        question = await calling
+        held = connection.connection
+        await client.answer(question, accepted("Ada"))
+        return held
+
+    assert on_loop(main()) is None
 
 
 def test_threads_that_wait_for_people_keep_no_lane_from_others(application, on_loop):

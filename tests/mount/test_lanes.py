@@ -12,7 +12,8 @@ from asgiref.sync import sync_to_async
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AnonymousUser
 from django.core.asgi import get_asgi_application
-from django.db import connection
+from django.db import connection, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_mcp import MCPServer, endpoint
 from django_mcp.asgi import mount
@@ -32,6 +33,8 @@ class Gate:
     def __init__(self) -> None:
         self.entered = threading.Semaphore(0)
         self.opened = threading.Event()
+        self.let_go = threading.Event()
+        self.kept: list[BaseDatabaseWrapper] = []
         self.running = Counter[str]()
 
 
@@ -83,6 +86,15 @@ def keep_connection() -> None:
     connection.settings_dict = {**connection.settings_dict, "CONN_MAX_AGE": None}
     connection.close()
     connection.ensure_connection()
+
+
+@server.tool
+def keep_connection_and_wait() -> None:
+    """Keep the lane's connection, and the lane for a while."""
+    keep_connection()
+    gate.kept.append(connections["default"])
+    gate.entered.release()
+    assert gate.let_go.wait(20)
 
 
 @server.tool
@@ -286,3 +298,26 @@ def test_functions_that_wait_for_people_leave_their_lanes_to_others_up_to_a_numb
         return other.status
 
     assert run(main()) == (503 if idle == 0 else 200)
+
+
+def test_a_lane_that_is_needed_no_more_leaves_no_connection_behind():
+    """Nor does one that keeps its connection from call to call."""
+
+    async def main() -> None:
+        served = application()
+        people = [asyncio.create_task(call(served, "wait_for_a_person")) for _ in range(2)]
+        await entered(2)
+        others = [asyncio.create_task(call(served, "keep_connection_and_wait")) for _ in range(2)]
+        await entered(2)
+        gate.let_go.set()
+        assert [(await each).status for each in others] == [200, 200]
+        assert len(call_lanes()._lanes) == 4
+        assert all(each.connection is not None for each in gate.kept)
+        gate.opened.set()
+        assert [(await each).status for each in people] == [200, 200]
+        async with asyncio.timeout(20):
+            while any(each.connection is not None for each in gate.kept):
+                await asyncio.sleep(0.01)
+        assert len(call_lanes()._lanes) == 2
+
+    run(main())
