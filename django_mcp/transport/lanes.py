@@ -235,10 +235,10 @@ class Lease(Executor):
         await self._context.__aenter__()  # type: ignore[no-untyped-call]
 
     async def __aexit__(self, *raised: Any) -> None:
+        self.drop()  # first: whatever becomes of the rest, the lane is others'
         await self._context.__aexit__(*raised)  # type: ignore[no-untyped-call]
         del self._context  # the two know each other
         _lease.reset(self._token)
-        self.drop()
 
     def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Run ``function`` on the lane, as soon as there is one. Called on the loop."""

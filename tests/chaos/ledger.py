@@ -46,6 +46,11 @@ from typing import Any
 Event = dict[str, Any]
 
 
+def keys_of(event: Event) -> list[str]:
+    """Return the keys of the exchanges that an event concerns."""
+    return (event.get("x") or "").split("+")
+
+
 class Ledger:
     """Appends to one file. A line is written at once and whole, but not fsynced."""
 

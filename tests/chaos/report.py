@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from .checker import FAILURES
-from .ledger import Event
+from .ledger import Event, keys_of
 from .legs import Outcome
 
 HISTORIES = 5
@@ -70,7 +70,7 @@ def _listed(counts: Counter[str]) -> str:
 
 def _history(key: str, events: Sequence[Event]) -> list[str]:
     """Return everything about an exchange or a session, and the acts of that time."""
-    own = [each for each in events if key in (each.get("x"), each.get("s"))]
+    own = [each for each in events if key in (*keys_of(each), each.get("s"))]
     if not own:
         return []
     begin, end = own[0]["t"] - AROUND, own[-1]["t"] + 1

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from .ledger import Event
+from .ledger import Event, keys_of
 
 
 @dataclass
@@ -83,7 +83,7 @@ def stories(events: Iterable[Event]) -> dict[str, Story]:
             stories[each["x"]] = Story(each)
         else:
             # The requests of a batch have their connections in common.
-            for key in (each.get("x") or "").split("+"):
+            for key in keys_of(each):
                 if key in stories:
                     _add(stories[key], each)
     return stories

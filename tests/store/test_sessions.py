@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AnonymousUser
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from django_mcp.clock import DatabaseNow
@@ -17,6 +18,7 @@ from django_mcp.protocol.errors import SessionNotFound, Unavailable
 from django_mcp.protocol.lifecycle import Sender
 from django_mcp.protocol.versions import NEWEST_LEGACY
 from django_mcp.server.ports import Principal
+from django_mcp.store.database import is_in_transaction
 from django_mcp.store.finding import digest, find_sessions
 from django_mcp.store.living import live_sessions
 from django_mcp.store.sessions import SessionStore, end_sessions
@@ -114,6 +116,22 @@ def test_a_session_of_a_version_that_is_not_installed_is_not_live_and_harms_no_o
     assert "2999-01-01" in caplog.text
     with pytest.raises(SessionNotFound):
         STORE.find(its_secret, NOBODY)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_transaction_is_seen_on_a_loop_where_django_allows_it(monkeypatch):
+    """As in tests that drive a browser, whose library runs a loop in their thread."""
+    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+
+    async def main() -> list[bool]:
+        try:
+            before = is_in_transaction()
+            with transaction.atomic():
+                return [before, is_in_transaction()]
+        finally:
+            connection.close()
+
+    assert asyncio.run(main()) == [False, True]
 
 
 def test_secrets_are_visible_ascii():
