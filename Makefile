@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # A process per core, each with a database of its own.
 PARALLEL ?= --numprocesses=auto --dist=loadgroup
 
-.PHONY: help demo test test-all chaos bench conformance lint docs clean
+.PHONY: help demo test test-all chaos bench conformance clients lint docs clean
 
 help:
 	@echo "make demo         set up and serve the example project on PORT ($(PORT))"
@@ -17,6 +17,8 @@ help:
 	@echo "make bench        what a request costs, here and elsewhere; half an hour; needs the same and"
 	@echo "                  Node.js, and two cores with nothing else to do; BENCH=--short takes two minutes"
 	@echo "make conformance  the official conformance suite; needs Node.js"
+	@echo "make clients      SDKs of four generations, FastMCP and frameworks, each installed for itself;"
+	@echo "                  needs a package index"
 	@echo "make lint         ruff, mypy, import-linter"
 	@echo "make docs         build the documentation"
 
@@ -46,6 +48,9 @@ bench: $(VENV)/test+bench.stamp
 conformance: $(VENV)/test.stamp
 	$(BIN)/python tests/conformance/run.py
 	$(BIN)/python tests/conformance/run_client.py
+
+clients: $(VENV)/test+clients.stamp
+	$(BIN)/python -m pytest $(PARALLEL) tests/clients/test_isolated.py
 
 lint: $(VENV)/test+services+lint.stamp
 	$(BIN)/ruff check .

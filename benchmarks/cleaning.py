@@ -28,8 +28,6 @@ from django.utils import timezone
 
 BATCH = 5_000
 STEPS = 200
-PAUSE = 0.1
-"""Seconds between two steps; a fifth of what there are in truth."""
 
 
 def plant(number: int, age: timedelta) -> None:
@@ -142,18 +140,24 @@ def timed(work: Callable[[], Any]) -> tuple[float, list[float]]:
 
 
 def sweep() -> None:
-    """Take steps of the sweep."""
-    from django_mcp.store import cleanup  # noqa: PLC0415 - after setup()
+    """Take steps of the sweep, each when it is due."""
+    from django_mcp.store.sweep import Sweep  # noqa: PLC0415 - after setup()
 
-    own, ticks, statements = cleanup.Sweep(), [], []
-    for _ in range(STEPS):
-        own._round = own._step = 0
+    own, ticks, statements = Sweep(), [], []
+    own._round = float("-inf")
+    begun = time.perf_counter()
+    while len(ticks) < STEPS:
         own.stir()
+        time.sleep(max(0.001, min(1.0, own.pause)))
         took, found = timed(own.tick)
-        ticks.append(took)
-        statements.append(len(found))
-        time.sleep(PAUSE)
-    print(f"a step of the sweep: {summary(ticks)}; at most {max(statements)} statements")
+        if found:
+            ticks.append(took)
+            statements.append(len(found))
+    share = sum(ticks) / (time.perf_counter() - begun)
+    print(
+        f"a step of the sweep: {summary(ticks)}; at most {max(statements)} statements; "
+        f"{share:.0%} of the time"
+    )
 
 
 def prune() -> None:

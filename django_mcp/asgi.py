@@ -12,20 +12,22 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from django.conf import settings
 from django.core.handlers.asgi import get_script_prefix
-from django.urls import Resolver404, URLResolver, get_resolver, set_script_prefix
+from django.urls import Resolver404, ResolverMatch, URLResolver, get_resolver, set_script_prefix
 from django.urls import get_script_prefix as current_script_prefix
 from django.urls.resolvers import LocalePrefixPattern
 
 from .conf import get_settings
-from .routing import find_endpoints
+from .routing import Chain, find_endpoints, rest_of
 from .transport.calls import LoopDoor
 from .transport.endpoint import respond
 from .transport.http import Endpoint, Reply
+from .transport.lifespan import Lifespan
 from .transport.mounted import MountedRequest
+from .transport.shutdown import is_closing
 from .transport.streams import Shown
 
 Scope = MutableMapping[str, Any]
@@ -33,23 +35,29 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+_CLOSE: Final = (b"connection", b"close")
+Found = tuple[Endpoint, ResolverMatch]
+
 
 def mount(application: Callable[..., Awaitable[None]]) -> Application:
     """Return an ASGI application that serves MCP endpoints and passes the rest on."""
 
     async def mounted(scope: Scope, receive: Receive, send: Send) -> None:
         is_http = scope["type"] == "http"
-        endpoint = find_endpoint(_path_info(scope)) if is_http else None
-        if endpoint is None:
-            await application(scope, receive, send)
+        found = find_endpoint(_path_info(scope)) if is_http else None
+        if found is None:
+            if scope["type"] == "lifespan":
+                await Lifespan(receive, send).run(application, scope)
+            else:
+                await application(scope, receive, _closing(send, scope) if is_http else send)
             return
         prefix = get_script_prefix(scope).rstrip("/") + "/"  # as Django keeps it
         if prefix != current_script_prefix():
             set_script_prefix(prefix)
         # What lasts is to hold neither the request nor the rest of the reply.
-        events = await _send(
-            await respond(MountedRequest(scope, receive), endpoint, LoopDoor()), send
-        )
+        endpoint, match = found
+        reply = await respond(MountedRequest(scope, receive, match), endpoint, LoopDoor())
+        events = await _send(reply, scope, send)
         if events is not None:
             await _Sender(events, send).show(receive)
 
@@ -57,7 +65,7 @@ def mount(application: Callable[..., Awaitable[None]]) -> Application:
     return mounted
 
 
-def find_endpoint(path_info: str) -> Endpoint | None:
+def find_endpoint(path_info: str) -> Found | None:
     """Return what the root URLconf serves at a path, if it is an undecorated :class:`MCPView`.
 
     Whatever depends on more than the path - the language, a URLconf per request, a decorator that
@@ -69,35 +77,25 @@ def find_endpoint(path_info: str) -> Endpoint | None:
 
 # The caches are keyed by the resolver itself, which clear_url_caches() replaces.
 @lru_cache(maxsize=256)
-def _find(resolver: URLResolver, path_info: str) -> Endpoint | None:
-    if not any(_matches(chain, path_info) for chain in _chains(resolver)):
+def _find(resolver: URLResolver, path_info: str) -> Found | None:
+    if all(rest_of(path_info, chain) is None for chain in _chains(resolver)):
         return None
     try:
         match = resolver.resolve(path_info)
     except Resolver404:
         return None
     view, endpoint = getattr(match.func, "mcp_endpoint", (None, None))
-    return endpoint if view is match.func else None
+    return (endpoint, match) if endpoint is not None and view is match.func else None
 
 
 @lru_cache(maxsize=8)
-def _chains(resolver: URLResolver) -> tuple[tuple[Any, ...], ...]:
+def _chains(resolver: URLResolver) -> tuple[Chain, ...]:
     found = (chain for chain, _ in find_endpoints(resolver))
     return tuple(chain for chain in found if not any(_has_language(each) for each in chain))
 
 
 def _has_language(pattern: Any) -> bool:
     return isinstance(pattern, LocalePrefixPattern)
-
-
-def _matches(chain: tuple[Any, ...], path: str) -> bool:
-    rest: str = path
-    for pattern in chain:
-        match = pattern.match(rest)
-        if not match:
-            return False
-        rest = match[0]
-    return True
 
 
 def _path_info(scope: Scope) -> str:
@@ -108,7 +106,25 @@ def _path_info(scope: Scope) -> str:
     return path
 
 
-async def _send(reply: Reply, send: Send) -> Shown | None:
+def _is_last(scope: Scope) -> bool:
+    """Return whether a response is to be the last on its connection; HTTP/2 has no such header."""
+    return is_closing() and bool(scope["http_version"].startswith("1"))
+
+
+def _closing(send: Send, scope: Scope) -> Send:
+    """Return what sends a response of somebody else's, if need be as the last on its connection."""
+    if not _is_last(scope):
+        return send
+
+    async def send_last(event: MutableMapping[str, Any]) -> None:
+        if event["type"] == "http.response.start":
+            event["headers"] = [*event.get("headers", ()), _CLOSE]
+        await send(event)
+
+    return send_last
+
+
+async def _send(reply: Reply, scope: Scope, send: Send) -> Shown | None:
     """Send a reply; or, of one that is a stream, the head: then return its events."""
     headers = [
         (name.lower().encode("latin-1"), value.encode("latin-1"))
@@ -116,6 +132,8 @@ async def _send(reply: Reply, send: Send) -> Shown | None:
     ]
     if reply.status != 204 and reply.events is None:
         headers.append((b"content-length", b"%d" % len(reply.body)))
+    if _is_last(scope):
+        headers.append(_CLOSE)
     try:
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         if reply.events is None:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest
 
+from .logins import ended_logins, login_of
 from .server.ports import Principal
 
 __all__ = ["Principal", "Refusal", "django_user", "nonblocking", "public"]
@@ -25,12 +26,17 @@ class Refusal:
     """The answer to a request that may not pass.
 
     ``status`` is 401 where credentials are missing or wrong, 403 where they do not suffice.
-    ``challenge`` becomes the ``WWW-Authenticate`` header.
+    ``message`` reaches the person in front of most clients, so it says what to do. ``challenge``
+    becomes the ``WWW-Authenticate`` header; empty, it asks for a bearer token, and says whether one
+    was shown that does not hold.
     """
 
-    message: str = "Authentication required"
+    message: str = (
+        'Authentication required: send credentials, such as "Authorization: Bearer TOKEN". '
+        "Whoever runs this site issues them."
+    )
     status: int = 401
-    challenge: str = "Bearer"
+    challenge: str = ""
     headers: dict[str, str] = field(default_factory=dict)
     """More headers for the response."""
 
@@ -52,8 +58,15 @@ def public(request: HttpRequest) -> Principal:
 
 
 def django_user(request: HttpRequest) -> Principal | Refusal:
-    """Let in whoever Django's own authentication has recognised: session cookies, for example."""
+    """Let in whoever Django's own authentication has recognised: session cookies, for example.
+
+    What is open of somebody ends with the session that he came in by.
+    """
     user = request.user
     if user.is_authenticated and user.is_active:
-        return Principal(user)
-    return Refusal("Log in first", challenge='Session realm="mcp"')
+        login = login_of(request)
+        return Principal(user, credential=login, recheck=None if login is None else ended_logins)
+    return Refusal(
+        "Log in to the site first: the cookie of its session opens this endpoint.",
+        challenge='Session realm="mcp"',
+    )

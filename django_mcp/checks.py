@@ -20,11 +20,15 @@ from django.core.exceptions import ImproperlyConfigured
 from django.urls import get_resolver
 from django.utils.module_loading import import_string
 
+from .auth import public
 from .conf import Settings, get_settings
 from .default import mcp
-from .routing import find_endpoints
+from .offer_checks import check_offers
+from .routing import find_endpoints, path_of
 from .server.registry import MCPServer
 from .store.doorbell import reaches_others
+from .transport.http import Endpoint
+from .well_known import catch_all, probes
 
 AUTH_HINT: Final = (
     "Choose who may use them: "
@@ -60,6 +64,19 @@ OFFERS_HINT: Final = (
 PERMISSION_HINT: Final = (
     'Write "app_label.codename". If a backend of yours knows it without a model, add '
     '"django_mcp.W005" to SILENCED_SYSTEM_CHECKS.'
+)
+
+PUBLIC_HINT: Final = (
+    f'If that is meant, add "django_mcp.W006" to SILENCED_SYSTEM_CHECKS. Otherwise: {AUTH_HINT}'
+)
+ORIGINS_HINT: Final = (
+    'Name the origins whose pages need them, as in ["https://app.example.com"]. The star also lets '
+    "through pages that have made a name of their own point at this server. If that is meant, add "
+    '"django_mcp.W007" to SILENCED_SYSTEM_CHECKS.'
+)
+WELL_KNOWN_HINT: Final = (
+    'Put path("", include("django_mcp.well_known")) in front of it, in the URLconf\'s root; '
+    'include("django_mcp.urls") there has the same.'
 )
 
 #: Caches that each process has for itself, or that read, add and write back.
@@ -123,6 +140,30 @@ def check_servers(**kwargs: Any) -> list[CheckMessage]:
         *(message for auth in dict.fromkeys(auths) for message in _check_import(auth, "auth=")),
         *_check_offers(list(dict.fromkeys(endpoint.server for endpoint in endpoints))),
         *_check_permissions(servers),
+        *check_offers(servers),
+    ]
+
+
+@register(Tags.urls)
+def check_well_known(**kwargs: Any) -> list[CheckMessage]:
+    """Check that clients that look for documents around an endpoint get no page of the site's."""
+    if not getattr(django_settings, "ROOT_URLCONF", None):
+        return []
+    resolver = get_resolver()
+    paths = [path_of(chain) for chain, _ in find_endpoints(resolver)]
+    asked_for = [url for path in paths if path.isascii() for url in probes(path)]
+    hidden: dict[str, str] = {}
+    for url in asked_for:
+        pattern = catch_all(resolver, url)
+        if pattern:
+            hidden.setdefault(pattern, url)
+    return [
+        CheckWarning(
+            f"The URL pattern {pattern!r} answers {url}, which MCP clients ask for.",
+            hint=WELL_KNOWN_HINT,
+            id="django_mcp.W008",
+        )
+        for pattern, url in hidden.items()
     ]
 
 
@@ -139,6 +180,33 @@ def check_mount(**kwargs: Any) -> list[CheckMessage]:
         '"django_mcp.W002" to SILENCED_SYSTEM_CHECKS.'
     )
     return [CheckWarning(message, hint=hint, id="django_mcp.W002")]
+
+
+@register(Tags.security, deploy=True)
+def check_openness(**kwargs: Any) -> list[CheckMessage]:
+    """Check what is open to more people than a site in production may want."""
+    if not getattr(django_settings, "ROOT_URLCONF", None) or not _has_settings():
+        return []
+    settings = get_settings()
+    served = [endpoint for _, endpoint in find_endpoints(get_resolver())]
+    found = [each.server.name for each in served if _is_public(each, settings)]
+    messages: list[CheckMessage] = [
+        CheckWarning(
+            f"The server {name!r} is open to everybody: its AUTH is django_mcp.auth.public.",
+            hint=PUBLIC_HINT,
+            id="django_mcp.W006",
+        )
+        for name in dict.fromkeys(found)
+    ]
+    if "*" in settings.allowed_origins:
+        message = 'Pages of every website may use the endpoints: DJANGO_MCP["ALLOWED_ORIGINS"].'
+        messages.append(CheckWarning(message, hint=ORIGINS_HINT, id="django_mcp.W007"))
+    return messages
+
+
+def _is_public(endpoint: Endpoint, settings: Settings) -> bool:
+    auth = endpoint.auth or endpoint.server.auth or settings.auth
+    return auth in (public, f"{public.__module__}.{public.__name__}")
 
 
 def _check_auth(settings: Settings) -> Iterator[CheckMessage]:

@@ -33,8 +33,13 @@ class Settings:
     server_name: str = "django-mcp"
     server_version: str = ""
     instructions: str = ""
+    structured_text: bool = False
     allowed_origins: list[str] = field(default_factory=list)
     max_body_bytes: int = 4 * 1024 * 1024
+    max_json_values: int = 100_000
+    body_seconds: float = 120
+    body_pause_seconds: float = 20
+    max_receiving_bytes: int = 64 * 1024 * 1024
     max_result_bytes: int = 4 * 1024 * 1024
     rate_limit: str | None = "600/m per process"
     rate_limit_cache: str = ""
@@ -48,6 +53,7 @@ class Settings:
     session_cache_seconds: float = 0
     max_sessions: int = 100_000
     max_sessions_per_user: int = 1_000
+    anonymous_sessions_share: float = 0.5
     stream_after_seconds: float = 1.0
     stream_max_age_seconds: int = 600
     queue_messages: int = 1_000
@@ -60,7 +66,7 @@ class Settings:
     write_timeout_seconds: float = 60
     question_seconds: int = 300
     state_max_age_seconds: int = 60 * 60
-    lease_seconds: float = 30
+    lease_seconds: float = 15
     shutdown_seconds: float = 8
     lanes: int = 16
     lane_wait_seconds: int = 30
@@ -70,12 +76,17 @@ class Settings:
 _ORIGIN = re.compile(r"\*|null|[a-z][a-z0-9+.\-]*://[^/\s?#@]+", re.IGNORECASE)
 _POSITIVE = {
     "max_body_bytes",
+    "max_json_values",
+    "body_seconds",
+    "body_pause_seconds",
+    "max_receiving_bytes",
     "max_result_bytes",
     "page_size",
     "session_idle_seconds",
     "session_max_age_seconds",
     "max_sessions",
     "max_sessions_per_user",
+    "anonymous_sessions_share",
     "stream_after_seconds",
     "stream_max_age_seconds",
     "queue_messages",
@@ -128,6 +139,7 @@ def read_settings(raw: Any) -> Settings:
     _check_name(raw.get("SERVER_NAME", ""))
     _check_rate(raw.get("RATE_LIMIT"))
     _check_session_cache(raw.get("SESSION_CACHE_SECONDS", 0))
+    _check_share(raw.get("ANONYMOUS_SESSIONS_SHARE", 1))
     return Settings(**{key.lower(): value for key, value in raw.items()})
 
 
@@ -174,6 +186,14 @@ def _check_session_cache(seconds: float) -> None:
         raise ImproperlyConfigured(
             f"DJANGO_MCP['SESSION_CACHE_SECONDS'] may be {_LONGEST_SESSION_CACHE} at most, not "
             f"{seconds}: for so long a session that has ended may still be let in."
+        )
+
+
+def _check_share(share: float) -> None:
+    if not share <= 1:
+        raise ImproperlyConfigured(
+            f"DJANGO_MCP['ANONYMOUS_SESSIONS_SHARE'] may be 1 at most, not {share}: it is a part "
+            "of MAX_SESSIONS. Write 0.5 for half of them."
         )
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from . import __version__
 from .conf import get_settings
 from .server.registry import MCPServer
+from .site_version import site_version
 
 
 class DefaultServer(MCPServer):
-    """A server whose name, version and instructions are settings, read live."""
+    """A server whose identity is a matter of settings, read live."""
 
     @property
     def name(self) -> str:
@@ -17,13 +17,18 @@ class DefaultServer(MCPServer):
 
     @property
     def version(self) -> str:
-        """``DJANGO_MCP["SERVER_VERSION"]``; without it, that of this package."""
-        return get_settings().server_version or __version__
+        """``DJANGO_MCP["SERVER_VERSION"]``; without it, that of the site."""
+        return get_settings().server_version or site_version()
 
     @property
     def instructions(self) -> str | None:
         """``DJANGO_MCP["INSTRUCTIONS"]``."""
         return get_settings().instructions or None
+
+    @property
+    def structured_text(self) -> bool:
+        """``DJANGO_MCP["STRUCTURED_TEXT"]``."""
+        return get_settings().structured_text
 
 
 mcp = DefaultServer("")

@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from .call_counts import CallCount  # noqa: F401 - Django looks for models here
 from .clock import DatabaseNow
 from .ids import new_id
+from .redeemed_states import RedeemedState  # noqa: F401 - and here
 
 
 class Session(models.Model):
@@ -338,3 +339,21 @@ class Change(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.uri}".strip()
+
+
+class Claim(models.Model):
+    """Which process does something that one at a time is to do, and until when it need not say so
+    again: after that it counts as dead.
+    """
+
+    job = models.CharField(_("job"), max_length=32, primary_key=True)
+    owner = models.CharField(_("process"), max_length=32)
+    until = models.DateTimeField(_("until"))
+
+    class Meta:
+        verbose_name = _("claim")
+        verbose_name_plural = _("claims")
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.job

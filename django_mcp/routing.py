@@ -13,6 +13,10 @@ from .server.registry import MCPServer
 from .transport.http import Endpoint
 from .transport.views import MCPView
 
+Chain = tuple[Any, ...]
+"""Patterns, from the root's on, each of which matches what the one before it leaves of a path."""
+Place = tuple[Chain, URLPattern]
+
 
 def endpoint(
     route: str,
@@ -30,13 +34,34 @@ def endpoint(
     return re_path(rf"^{re.escape(route.strip('/'))}/?$", view, name=name)
 
 
-def find_endpoints(
-    resolver: URLResolver, above: tuple[Any, ...] = ()
-) -> Iterator[tuple[tuple[Any, ...], Endpoint]]:
+def find_endpoints(resolver: URLResolver) -> Iterator[tuple[Chain, Endpoint]]:
     """Yield every endpoint below ``resolver`` with the chain of patterns that leads to it."""
+    for chain, entry in leaves(resolver):
+        if hasattr(entry.callback, "mcp_endpoint"):
+            yield chain, entry.callback.mcp_endpoint[1]
+
+
+def leaves(resolver: URLResolver, above: Chain = ()) -> Iterator[Place]:
+    """Yield every URL pattern below ``resolver`` with the chain of patterns that leads to it."""
     chain = (*above, resolver.pattern)
     for entry in resolver.url_patterns:
         if isinstance(entry, URLResolver):
-            yield from find_endpoints(entry, chain)
-        elif hasattr(entry.callback, "mcp_endpoint"):
-            yield (*chain, entry.pattern), entry.callback.mcp_endpoint[1]
+            yield from leaves(entry, chain)
+        else:
+            yield (*chain, entry.pattern), entry
+
+
+def path_of(chain: Chain) -> str:
+    """Return a chain of patterns as people write paths; endpoints have regular expressions."""
+    parts = (str(each).removeprefix("^").removesuffix("/?$").replace("\\", "") for each in chain)
+    return "".join(parts).removeprefix("/")
+
+
+def rest_of(path: str, chain: Chain) -> str | None:
+    """Return what a chain of patterns leaves of a path, or ``None`` where one does not match."""
+    for pattern in chain:
+        match = pattern.match(path)
+        if not match:
+            return None
+        path = match[0]
+    return path

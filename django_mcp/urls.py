@@ -6,6 +6,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from .conf import Settings, get_settings
 from .routing import endpoint
+from .well_known import documents
 
 try:
     _path = get_settings().path
@@ -13,4 +14,4 @@ except ImproperlyConfigured:
     # The system check django_mcp.E002 says it; all other pages of the site go on working.
     _path = Settings().path
 
-urlpatterns = [endpoint(_path, name="django_mcp")]
+urlpatterns = [endpoint(_path, name="django_mcp"), *documents()]

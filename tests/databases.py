@@ -64,7 +64,7 @@ def remove_database(url: str) -> None:
         import MySQLdb  # noqa: PLC0415 - not there without the services
 
         parts = urlsplit(url)
-        server = MySQLdb.connect(
+        server: Any = MySQLdb.connect(
             host=parts.hostname or "",
             port=parts.port or 3306,
             user=unquote(parts.username or ""),

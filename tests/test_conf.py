@@ -8,12 +8,20 @@ from pathlib import Path
 import pytest
 from channels.layers import BaseChannelLayer
 from django.core.checks import Error, run_checks
+from django.core.checks.registry import registry
 from django.core.exceptions import ImproperlyConfigured
 from django.urls import include, path, resolve
 
 from django_mcp import MCPServer, endpoint
 from django_mcp.asgi import mount
-from django_mcp.checks import ACCOUNTED_FOR, check_mount, check_servers, check_settings
+from django_mcp.auth import public
+from django_mcp.checks import (
+    ACCOUNTED_FOR,
+    check_mount,
+    check_openness,
+    check_servers,
+    check_settings,
+)
 from django_mcp.conf import get_settings, read_settings
 from django_mcp.default import mcp
 from django_mcp.models import PendingRequest, Session
@@ -61,6 +69,7 @@ def test_settings_are_read_live(settings):
         ({"SESSION_CACHE_SECONDS": 10.5}, "may be 10 at most, not 10.5"),
         ({"SESSION_CACHE_SECONDS": float("nan")}, "must be at least 0, not nan"),
         ({"SESSION_CACHE_SECONDS": -1}, "must be at least 0, not -1"),
+        ({"ANONYMOUS_SESSIONS_SHARE": 50}, "may be 1 at most, not 50"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(raw, message):
@@ -280,6 +289,48 @@ def test_a_permission_that_nobody_has_is_a_warning(settings):
     assert warning.id == "django_mcp.W005"
     assert "'b' of the server 'guarded'" in warning.msg
     assert "Did you mean 'auth.change_user'?" in warning.msg
+
+
+OPEN_SERVER, CLOSED_SERVER = (
+    MCPServer("open"),
+    MCPServer("closed", auth="django_mcp.auth.django_user"),
+)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "auth", "named"),
+    [
+        ([endpoint("a", server=OPEN_SERVER)], "django_mcp.auth.public", ["'open'"]),
+        ([endpoint("a", server=OPEN_SERVER, auth=public)], None, ["'open'"]),
+        ([endpoint("a", server=CLOSED_SERVER, auth=public)], None, ["'closed'"]),
+        ([endpoint("a", server=OPEN_SERVER)], "django_mcp.auth.django_user", []),
+        ([endpoint("a", server=CLOSED_SERVER)], "django_mcp.auth.public", []),
+        ([], "django_mcp.auth.public", []),
+    ],
+)
+def test_before_a_deploy_it_is_said_what_is_open_to_everybody(settings, patterns, auth, named):
+    settings.ROOT_URLCONF = urlconf(*patterns)
+    settings.DJANGO_MCP = {"AUTH": auth}
+    found = check_openness()
+    assert ids(found) == ["django_mcp.W006"] * len(named)
+    assert all(name in each.msg for name, each in zip(named, found, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("origins", "expected"),
+    [(["*"], ["django_mcp.W007"]), (["https://a.example", "*"], ["django_mcp.W007"]), ([], [])],
+)
+def test_before_a_deploy_it_is_said_that_every_page_may_use_it(settings, origins, expected):
+    settings.ROOT_URLCONF = urlconf(endpoint("a", server=CLOSED_SERVER))
+    settings.DJANGO_MCP = {"ALLOWED_ORIGINS": origins}
+    assert ids(check_openness()) == expected
+    settings.DJANGO_MCP = {"ALLOWED_ORIGINS": 5}  # which another check tells of
+    assert check_openness() == []
+
+
+def test_what_is_said_before_a_deploy_is_not_said_without_being_asked():
+    assert check_openness in registry.get_checks(include_deployment_checks=True)
+    assert check_openness not in registry.get_checks()
 
 
 def test_a_name_has_to_fit_into_its_column():

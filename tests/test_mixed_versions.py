@@ -1,4 +1,4 @@
-"""F33: processes of the version before go on while and after the tables are migrated."""
+"""Processes of the version before go on while and after the tables are migrated."""
 
 from __future__ import annotations
 

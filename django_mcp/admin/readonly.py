@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from django.contrib import admin
 from django.contrib.auth import get_user_model
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from ..clock import DatabaseNow
@@ -62,7 +62,7 @@ class ReadOnlyAdmin(ModelAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """Find by a session's key or a user's name, which have indexes, or else by name."""
+        """Find by a session's key or a user's whole name, which have indexes, or else by parts."""
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -70,9 +70,9 @@ class ReadOnlyAdmin(ModelAdmin):
             return queryset.filter(**{self.session_field: key}), False
         if user := _user_key(term):
             return queryset.filter(user=user), False
-        return self._newest(request, queryset).filter(
-            **{f"{self.name_field}__istartswith": term}
-        ), False
+        named = Q(**{f"{self.name_field}__istartswith": term})
+        users = Q(**{f"user__{get_user_model().USERNAME_FIELD}__icontains": term})
+        return self._newest(request, queryset).filter(named | users), False
 
     def _newest(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         field = self.newest_by

@@ -97,8 +97,8 @@ class PendingRequestAdmin(Columns, EndingAdmin, ReadOnlyAdmin):
     sortable_by = ("timing",)
     search_fields = ("session", "user", "name")
     search_help_text = _(
-        "Session id, user name, or the beginning of the name of a tool, prompt or resource (among "
-        "the newest 10,000 requests)."
+        "Session id or user name; or part of a user's name, or the beginning of that of a tool, "
+        "prompt or resource (among the newest 10,000 requests)."
     )
     session_field = "session"
     actions = ("cancel_selected",)

@@ -51,8 +51,8 @@ class SessionAdmin(EndingAdmin, ReadOnlyAdmin):
     sortable_by = ("activity",)
     search_fields = ("id", "user", "client_name")
     search_help_text = _(
-        "Session id, user name, or the beginning of a client's name (among the 10,000 sessions "
-        "that were active last)."
+        "Session id or user name; or part of a user's name, or the beginning of a client's (among "
+        "the 10,000 sessions that were active last)."
     )
     name_field = "client_name"
     actions = ("end_selected",)

@@ -21,6 +21,8 @@ METHODS: Final[Mapping[str, Kind]] = {
 }
 HELD: Final = 1000
 """How many different changes wait for whoever reads them, before they are told as one."""
+LONGEST_URI: Final = 8192
+"""Characters of a resource's URI in a change; with a longer one the change names none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,11 @@ class Wanted:
         return [*whole, *(Change("resource", uri, missed=True) for uri in self.uris)]
 
 
+def no_more() -> EOFError:
+    """Return what says that a subscription has ended, from either side."""
+    return EOFError("The subscription has ended; there are no more changes")
+
+
 class Changes:
     """The changes that one ``listen`` asked for: an async context manager and iterator.
 
@@ -100,16 +107,22 @@ class Changes:
 
     async def __anext__(self) -> Change:
         """Return the next change; raises what ended the listening, if it was an error."""
-        while not self._waiting:
-            if self._error is not None:
-                raise self._error
-            if self._over:
-                raise StopAsyncIteration
+        while not (self._waiting or self._error or self._over):
             self._news.clear()
             await self._news.wait()
-        change = next(iter(self._waiting))
-        del self._waiting[change]
+        if (change := self.take()) is None:
+            raise StopAsyncIteration
         return change
+
+    def take(self) -> Change | None:
+        """Return the next change if there is one; raises what ended the listening."""
+        if self._waiting:
+            change = next(iter(self._waiting))
+            del self._waiting[change]
+            return change
+        if self._error is not None:
+            raise self._error
+        return None
 
     async def next(self, timeout: float | None = None) -> Change:
         """Return the next change; raises :class:`CallTimedOut` after ``timeout`` seconds."""
@@ -119,7 +132,7 @@ class Changes:
         except TimeoutError:
             raise CallTimedOut("listen", timeout or 0.0) from None
         except StopAsyncIteration:
-            raise EOFError("The server has ended the subscription") from None
+            raise no_more() from None
 
     def hear(self, notification: Notification) -> None:
         """Note a change, if it is one that is wanted."""
@@ -127,7 +140,8 @@ class Changes:
         if kind is None or not self.wanted.includes(kind):
             return
         uri = notification.params.get("uri") if kind == "resource" else None
-        self._note(Change(kind, uri if isinstance(uri, str) else None))
+        is_known = isinstance(uri, str) and len(uri) <= LONGEST_URI
+        self._note(Change(kind, uri if is_known else None))
 
     def missed(self) -> None:
         """Note that something may have changed meanwhile."""

@@ -33,6 +33,7 @@ from .errors import ClientError, RemoteError
 from .exchange import Exchange, Progress
 from .handlers import dumped
 from .server import read
+from .waiting import Deadline
 
 log = logging.getLogger("django_mcp.client")
 
@@ -50,8 +51,8 @@ class Client(Connection):
 
     async def list_tools(self, *, timeout: float | None = None) -> list[Tool]:
         """Return all tools, but those whose mirrored arguments break the rules."""
-        tools = await self._list("tools/list", ListToolsResult, "tools", timeout)
-        return self._tools.learn(tools, mirrors=self._opened.server.revision.modern)
+        async with self._within("tools/list", timeout) as deadline:
+            return await self._learn_tools(deadline)
 
     async def call_tool(
         self,
@@ -71,28 +72,29 @@ class Client(Connection):
         ``readOnlyHint``. With ``progress_extends``, each progress restarts the time-out.
         """
         params = {"name": name, "arguments": dict(arguments or {}), **_meta(meta)}
+        method = "tools/call"
 
-        async def call() -> dict[str, Any]:
+        async def call(deadline: Deadline) -> CallToolResult:
             known = self._tools[name]
-            return await self._request(
-                "tools/call",
-                params,
-                timeout=timeout,
-                safe=known.repeatable if idempotent is None else idempotent,
-                headers=names.mirror_parameters(known.mirrored, params["arguments"]),
-                on_progress=on_progress,
-                progress_extends=progress_extends,
-            )
+            safe = known.repeatable if idempotent is None else idempotent
+            mirrored = names.mirror_parameters(known.mirrored, params["arguments"])
+            exchange = Exchange(method, params, deadline, safe, mirrored, on_progress)
+            return read(CallToolResult, await self._opened.request(exchange))
 
-        try:
-            return read(CallToolResult, await call())
-        except RemoteError as error:
-            if error.code != ErrorCode.HEADER_MISMATCH:
-                raise
-        # 2026-07-28, basic/transports/streamable-http, "Client Behavior": the tool mirrors what
-        # this client does not know of, or knows no longer.
-        await self.list_tools(timeout=timeout)
-        return read(CallToolResult, await call())
+        async with self._within(method, timeout, extends=progress_extends) as deadline:
+            try:
+                return await call(deadline)
+            except RemoteError as error:
+                if error.code != ErrorCode.HEADER_MISMATCH:
+                    raise
+            # 2026-07-28, basic/transports/streamable-http, "Client Behavior": the tool mirrors what
+            # this client does not know of, or knows no longer.
+            await self._learn_tools(deadline)
+            return await call(deadline)
+
+    async def _learn_tools(self, deadline: Deadline) -> list[Tool]:
+        found = await self._list_within(deadline, "tools/list", ListToolsResult, "tools")
+        return self._tools.learn(found, mirrors=self._opened.server.revision.modern)
 
     # Resources
 
@@ -202,9 +204,15 @@ class Client(Connection):
 
     async def _begin(self, changes: Changes) -> None:
         async with self._within("listen", None) as deadline:
-            await self._opened.listen(changes, deadline)
+            self._listeners.add(changes)
+            try:
+                await self._opened.listen(changes, deadline)
+            except BaseException:
+                self._listeners.discard(changes)
+                raise
 
     async def _end(self, changes: Changes) -> None:
+        self._listeners.discard(changes)
         if self._era is None:
             return
         try:

@@ -10,21 +10,18 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 import httpx
-from mcp_types import (
-    Implementation,
-    ServerCapabilities,
-)
-from mcp_types import PaginatedResult as Page
+from mcp_types import Implementation, PaginatedResult, ServerCapabilities
 
 from ..protocol.versions import BY_NAME
 from .auth import Auth, httpx_auth
+from .changes import Changes
 from .endpoint import Address, Endpoint
-from .errors import ClientClosed, UnexpectedAnswer
+from .errors import ClientClosed
 from .exchange import Exchange, Progress
 from .handlers import Handlers, OnElicit, OnElicitURL, OnLog, OnSample, Roots
 from .limits import Limits
 from .negotiation import Connector, Era
-from .server import read
+from .paging import Pages
 from .tools import KnownTools
 from .waiting import Deadline
 
@@ -73,6 +70,7 @@ class Connection:
         self._transport = transport
         self._tools = KnownTools()
         self._deadlines: set[Deadline] = set()
+        self._listeners: set[Changes] = set()
         self._endpoint: Endpoint | None = None
         self._era: Era | None = None
 
@@ -109,11 +107,17 @@ class Connection:
             raise
 
     async def close(self) -> None:
-        """End the session and close all connections. Calls that still run end with an error."""
+        """End the session and close all connections.
+
+        Calls that still run end with an error; iterators of changes end as they do at their end.
+        """
         era, self._era = self._era, None
         endpoint, self._endpoint = self._endpoint, None
         for deadline in self._deadlines:
             deadline.end(ClientClosed("The client was closed while the call ran"))
+        for changes in self._listeners:
+            changes.finish()
+        self._listeners.clear()
         try:
             if era is not None:
                 await era.close()
@@ -150,21 +154,19 @@ class Connection:
         return self._opened.server.instructions
 
     async def _list(
-        self, method: str, model: type[Page], attribute: str, timeout: float | None
+        self, method: str, model: type[PaginatedResult], attribute: str, timeout: float | None
     ) -> list[Any]:
-        items: list[Any] = []
-        cursors: set[str] = set()
-        params: dict[str, Any] = {}
-        while len(cursors) < self._limits.pages:
-            page = read(model, await self._request(method, params, timeout=timeout))
-            items += getattr(page, attribute)
-            if page.next_cursor is None:
-                return items
-            if page.next_cursor in cursors:
-                break
-            cursors.add(page.next_cursor)
-            params = {"cursor": page.next_cursor}
-        raise UnexpectedAnswer(f"{method} does not end: the server's cursors lead in a circle")
+        async with self._within(method, timeout) as deadline:
+            return await self._list_within(deadline, method, model, attribute)
+
+    async def _list_within(
+        self, deadline: Deadline, method: str, model: type[PaginatedResult], attribute: str
+    ) -> list[Any]:
+        pages = Pages(method, model, attribute, self._limits)
+        while pages.has_more:
+            exchange = Exchange(method, pages.params, deadline, safe=True)
+            pages.add(await self._opened.request(exchange))
+        return pages.items
 
     async def _request(
         self,
@@ -172,13 +174,11 @@ class Connection:
         params: dict[str, Any],
         *,
         timeout: float | None,
-        safe: bool = True,
-        headers: Mapping[str, str] | None = None,
         on_progress: Progress | None = None,
         progress_extends: bool = False,
     ) -> dict[str, Any]:
         async with self._within(method, timeout, extends=progress_extends) as deadline:
-            exchange = Exchange(method, params, deadline, safe, headers or {}, on_progress)
+            exchange = Exchange(method, params, deadline, safe=True, on_progress=on_progress)
             return await self._opened.request(exchange)
 
     @asynccontextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, TypeVar, cast
@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar, cast
 import httpx
 
 from ..protocol import sse
+from ..protocol.bounds import has_more_values
 from ..protocol.messages import Batch, Invalid, Message, parse
 from .errors import (
     AuthenticationFailed,
@@ -23,7 +24,6 @@ from .errors import (
     ServerBusy,
     UnexpectedAnswer,
 )
-from .events import Event, EventReader
 from .limits import Limits
 
 T = TypeVar("T")
@@ -38,9 +38,9 @@ _HEADER_VALUE = re.compile(r"[\x20-\x7e\t]*")
 class Answer:
     """The server's answer to one HTTP request, not yet read."""
 
-    def __init__(self, response: httpx.Response, limit: int) -> None:
+    def __init__(self, response: httpx.Response, limits: Limits) -> None:
         self._response = response
-        self._limit = limit
+        self._limits = limits
 
     @property
     def status(self) -> int:
@@ -58,29 +58,50 @@ class Answer:
         return value
 
     async def body(self) -> bytes:
-        """Return the whole body."""
-        parts, size = [], 0
+        """Return the whole body; raises :class:`MessageTooLarge`."""
+        parts, size, most = [], 0, self._limits.message_bytes
         async with self._chunks() as chunks:
             async for chunk in chunks:
                 size += len(chunk)
-                if size > self._limit:
-                    raise MessageTooLarge(f"The answer has more than {self._limit} bytes")
+                if size > most:
+                    raise MessageTooLarge(f"The answer has more than {most} bytes")
                 parts.append(chunk)
         return b"".join(parts)
 
     async def message(self) -> Message | Batch | Invalid:
         """Return what the body is."""
-        return parse(await self.body())
+        return self.parsed(await self.body())
 
-    async def events(self, take: Callable[[Event], Awaitable[T | None]]) -> T | None:
+    def parsed(self, data: bytes) -> Message | Batch | Invalid:
+        """Return what a body is, or the data of an event; raises :class:`MessageTooLarge`."""
+        self._check_values(data)
+        return parse(data)
+
+    async def events(self, take: Callable[[sse.Event], Awaitable[T | None]]) -> T | None:
         """Hand over the events of a stream as they come, until ``take`` has what it wants."""
-        reader = EventReader(self._limit)
+        reader = sse.EventReader(self._limits.message_bytes)
         async with self._chunks() as chunks:
             async for chunk in chunks:
-                for event in reader.feed(chunk):
+                for event in _completed(reader, chunk):
                     if (found := await take(event)) is not None:
                         return found
         return None
+
+    async def error(self) -> RemoteError | None:
+        """Return the JSON-RPC error that the body is, if it is one."""
+        if self.media_type != JSON:
+            return None
+        try:
+            body = await self.body()
+            self._check_values(body)
+            return remote_error(json.loads(body)["error"])
+        except (ValueError, KeyError, TypeError, RecursionError, MessageTooLarge, OutcomeUnknown):
+            return None
+
+    def _check_values(self, data: bytes) -> None:
+        most = self._limits.message_values
+        if has_more_values(data, most):
+            raise MessageTooLarge(f"A message has more than {most} values")
 
     def _chunks(self) -> aclosing[AsyncGenerator[bytes]]:
         # A compressed body could unfold to any size. None was asked for.
@@ -144,9 +165,11 @@ class Endpoint:
         accept = sse.MEDIA_TYPE if verb == "GET" else f"{JSON}, {sse.MEDIA_TYPE}"
         content = {} if body is None else {"Content-Type": JSON}
         given = {"Accept": accept, **content, **headers}
+        # Of the id of an event, HTML says that it is sent as UTF-8; all else is ASCII.
+        raw = [(name.encode(), value.encode()) for name, value in given.items()]
         try:
-            async with self._http.stream(verb, self._url, content=body, headers=given) as response:
-                yield Answer(response, self._limits.message_bytes)
+            async with self._http.stream(verb, self._url, content=body, headers=raw) as response:
+                yield Answer(response, self._limits)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError) as e:
             raise ConnectionFailed(f"The server cannot be reached: {_text(e)}") from e
         except httpx.TransportError as e:
@@ -157,7 +180,7 @@ async def check(answer: Answer) -> None:
     """Raise what an answer says that is no success."""
     if 200 <= answer.status < 300:
         return
-    error = await _error_in(answer)
+    error = await answer.error()
     said = f": {error.message}" if error else ""
     if answer.status in (401, 403):
         raise AuthenticationFailed(f"The server said {answer.status}{said}", answer.status)
@@ -178,14 +201,11 @@ async def check(answer: Answer) -> None:
     raise UnexpectedAnswer(f"The server said {answer.status}, with {what}", answer.status)
 
 
-async def _error_in(answer: Answer) -> RemoteError | None:
-    if answer.media_type != JSON:
-        return None
+def _completed(reader: sse.EventReader, chunk: bytes) -> Iterator[sse.Event]:
     try:
-        error = json.loads(await answer.body())["error"]
-        return remote_error(error)
-    except (ValueError, KeyError, TypeError, RecursionError, MessageTooLarge, OutcomeUnknown):
-        return None
+        yield from reader.feed(chunk)
+    except sse.EventTooLarge as error:
+        raise MessageTooLarge(str(error)) from None
 
 
 def _text(error: Exception) -> str:

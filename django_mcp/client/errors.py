@@ -100,7 +100,7 @@ class UnexpectedAnswer(ClientError):
 
 
 class MessageTooLarge(UnexpectedAnswer):
-    """A message is larger than ``Limits.message_bytes``."""
+    """A message, or a list, is larger than the client's ``Limits`` allow."""
 
 
 class UnsupportedServer(ClientError):
@@ -108,7 +108,7 @@ class UnsupportedServer(ClientError):
 
 
 class TooManyQuestions(ClientError):
-    """The server came back with questions more often than ``Limits.rounds``."""
+    """The server asked more often than ``Limits.rounds``, or more than ``Limits.questions``."""
 
 
 class SessionGone(Exception):

@@ -6,9 +6,10 @@ Nothing is declared that has no function, and what is not declared is refused.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from mcp_types import (
     CreateMessageRequestParams,
@@ -23,15 +24,25 @@ from mcp_types import (
 )
 from pydantic import BaseModel, ValidationError
 
+from ..protocol.bounds import validate
 from ..protocol.errors import ErrorCode, MCPError, internal_error, invalid_params
 from . import usercode
 
 log = logging.getLogger("django_mcp.client")
 
+# Of other schemes some run code, as javascript: does, or open other programs. Browsers overlook
+# white space and control characters, and take a backslash for a slash.
+_WEB_ADDRESS: Final = re.compile(
+    r"https?://[^\x00-\x20\x7f\\/?#][^\x00-\x20\x7f\\]*", re.IGNORECASE
+)
+
 OnElicit = Callable[[ElicitRequestFormParams], Any]
 """Answers a form: with the fields, with ``None`` to decline, or with an ``ElicitResult``."""
 OnElicitURL = Callable[[ElicitRequestURLParams], Any]
-"""Answers whether the user has gone to a page: ``True``, ``False``, or an ``ElicitResult``."""
+"""Answers whether the user has gone to a page: ``True``, ``False``, or an ``ElicitResult``.
+
+The page's address begins with ``http://`` or ``https://``; others are refused.
+"""
 OnSample = Callable[[CreateMessageRequestParams], Any]
 """Answers as a model does: with a ``CreateMessageResult``, or one with tools."""
 Roots = Iterable[Root | str] | Callable[[], Any]
@@ -89,15 +100,17 @@ class Handlers:
         if params.get("mode") == "url":
             if self.on_elicit_url is None:
                 raise not_found("elicitation/create in mode url")
-            asked = ElicitRequestURLParams.model_validate(params)
+            asked = validate(ElicitRequestURLParams, params)
+            if not _WEB_ADDRESS.fullmatch(asked.url):
+                raise invalid_params("Only addresses of http: and https: are opened")
             return dumped(_consent(await usercode.run(self.on_elicit_url, asked)))
         if self.on_elicit is None:
             raise not_found("elicitation/create in mode form")
-        form = ElicitRequestFormParams.model_validate(params)
+        form = validate(ElicitRequestFormParams, params)
         return dumped(_filled(await usercode.run(self.on_elicit, form), form))
 
     async def _sample(self, sample: OnSample, params: Mapping[str, Any]) -> dict[str, Any]:
-        asked = CreateMessageRequestParams.model_validate(params)
+        asked = validate(CreateMessageRequestParams, params)
         answer = await usercode.run(sample, asked)
         if not isinstance(answer, CreateMessageResult | CreateMessageResultWithTools):
             raise TypeError(f"on_sample returned {type(answer).__name__}, no CreateMessageResult")
@@ -115,7 +128,7 @@ class Handlers:
         if self.on_log is None:
             return
         try:
-            message = LoggingMessageNotificationParams.model_validate(params)
+            message = validate(LoggingMessageNotificationParams, params)
         except ValidationError:
             log.warning("The server sent a log message of the wrong shape")
             return

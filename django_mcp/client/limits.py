@@ -17,10 +17,16 @@ class Limits:
     """How long an open stream may be silent before the client takes it for dead and reconnects."""
     message_bytes: int = 4 * 1024 * 1024
     """The largest message that is read, in bytes."""
+    message_values: int = 100_000
+    """How many values it may hold: members of objects and items of arrays, at any depth."""
+    list_bytes: int = 16 * 1024 * 1024
+    """The largest list that is read, in bytes of all its pages."""
+    list_values: int = 400_000
+    """How many values they may hold."""
     rounds: int = 8
     """How often one call may come back with questions (2026-07-28)."""
     questions: int = 32
-    """How many questions of the server are worked on at once (earlier revisions)."""
+    """How many questions of the server are worked on at once, or come together (2026-07-28)."""
     pages: int = 1000
     """How many pages of a list are read."""
     retries: int = 2

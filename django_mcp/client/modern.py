@@ -84,12 +84,20 @@ class Modern:
             raise UnexpectedAnswer("The server's questions have the wrong shape")
         given: dict[str, Any] = {}
         if questions:
+            self._check_number(questions)
             with exchange.deadline.paused():
                 answers = {key: await self._answer(each) for key, each in questions.items()}
             given["inputResponses"] = answers
         if state is not None:
             given["requestState"] = state
         return given
+
+    def _check_number(self, questions: Mapping[str, Any]) -> None:
+        if len(questions) > self._limits.questions:
+            raise TooManyQuestions(
+                f"The server asks {len(questions)} questions at once; the client takes"
+                f" {self._limits.questions}"
+            )
 
     async def _answer(self, question: Any) -> dict[str, Any]:
         method = question.get("method") if isinstance(question, dict) else None

@@ -10,6 +10,7 @@ from mcp_types import SERVER_INFO_META_KEY as INFO
 from mcp_types import Implementation, ServerCapabilities
 from pydantic import BaseModel, ValidationError
 
+from ..protocol.bounds import validate
 from ..protocol.versions import Revision
 from .errors import UnexpectedAnswer
 
@@ -29,7 +30,7 @@ class Server:
 def read(model: type[Model], value: Any) -> Model:
     """Return what a server has sent as the object that it must be."""
     try:
-        return model.model_validate(value, by_name=False)
+        return validate(model, value)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))

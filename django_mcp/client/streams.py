@@ -12,10 +12,9 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from ..protocol import sse
-from ..protocol.messages import Batch, Invalid, Message, Response, parse
+from ..protocol.messages import Batch, Invalid, Message, Response
 from .endpoint import Answer
 from .errors import ClientError, ServerBusy, UnexpectedAnswer
-from .events import Event
 from .limits import Limits
 
 log = logging.getLogger("django_mcp.client")
@@ -43,11 +42,11 @@ class Cursor:
         """Whether the server has been asked often enough without a word from it."""
         return self._failures > self._limits.reconnects
 
-    def note(self, event: Event) -> bool:
+    def note(self, event: sse.Event) -> bool:
         """Remember an event; return whether it is new."""
         self._failures = 0
-        if event.retry is not None:
-            self._retry = event.retry
+        if event.retry_ms is not None:
+            self._retry = event.retry_ms / 1000
         if event.id is None:
             return True
         self.last_event_id = event.id
@@ -84,11 +83,11 @@ async def follow(answer: Answer, take: Take, cursor: Cursor | None = None) -> Re
         what = answer.media_type or "nothing"
         raise UnexpectedAnswer(f"The server sent {what} instead of a stream", answer.status)
 
-    async def take_event(event: Event) -> Response | None:
+    async def take_event(event: sse.Event) -> Response | None:
         is_new = cursor is None or cursor.note(event)
         if not (is_new and event.data and event.kind == "message"):
             return None
-        for message in one_by_one(parse(event.data)):
+        for message in one_by_one(answer.parsed(event.data)):
             if (response := await take(message)) is not None:
                 return response
         return None

@@ -11,12 +11,14 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Coroutine, Iterable
+from concurrent.futures import Future, wait
+from contextlib import suppress
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, cast
+from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar, Unpack, cast
 
 from mcp_types import Implementation, ServerCapabilities
 
-from .changes import Change, Changes
+from .changes import Change, Changes, no_more
 from .client import Client
 from .errors import ClientClosed
 from .options import Options
@@ -25,12 +27,18 @@ from .usercode import CALLER, Caller
 P = ParamSpec("P")
 T = TypeVar("T")
 
+STOP_SECONDS: Final = 5.0
+"""How long the calls of other threads, which closing has ended, may take to notice."""
+
 
 class Portal:
     """A loop in a thread, and the way there for other threads."""
 
     def __init__(self) -> None:
         self.process = os.getpid()
+        self._lock = threading.Lock()
+        self._calls: set[Future[Any]] | None = set()
+        """What runs; ``None`` once nothing more is to begin."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="django-mcp-client", daemon=True)
         self._thread.start()
@@ -52,10 +60,27 @@ class Portal:
             CALLER.set(caller)
             return await work()
 
-        return caller.wait_for(asyncio.run_coroutine_threadsafe(call(), self._loop))
+        with self._lock:
+            if self._calls is None:
+                raise _closed()
+            future = asyncio.run_coroutine_threadsafe(call(), self._loop)
+            self._calls.add(future)
+        try:
+            return caller.wait_for(future)
+        finally:
+            self._forget(future)
+
+    def _forget(self, future: Future[Any]) -> None:
+        with self._lock:
+            if self._calls is not None:
+                self._calls.discard(future)
 
     def stop(self) -> None:
-        """End the loop and its thread."""
+        """End the loop and its thread, once the calls of other threads have ended."""
+        with self._lock:
+            calls, self._calls = self._calls or set(), None
+        for late in wait(calls, timeout=STOP_SECONDS).not_done:
+            late.cancel()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
@@ -133,7 +158,7 @@ class SyncClient:
         if portal is not None and portal.process != os.getpid():
             portal = self._after_fork(portal)
         if portal is None:
-            raise ClientClosed("The client is not open; use it as a context manager")
+            raise _closed()
         return portal
 
     def _after_fork(self, inherited: Portal) -> Portal | None:
@@ -214,7 +239,9 @@ class SyncChanges:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._call(lambda client: self._changes.__aexit__(kind, error, traceback))
+        # Of a client that was closed meanwhile there is nothing left to end.
+        with suppress(ClientClosed):
+            self._call(lambda client: self._changes.__aexit__(kind, error, traceback))
 
     def __iter__(self) -> Self:
         return self
@@ -227,8 +254,19 @@ class SyncChanges:
 
     def next(self, timeout: float | None = None) -> Change:
         """Return the next change; raises :class:`CallTimedOut` after ``timeout`` seconds."""
-        change: Change = self._call(lambda client: self._changes.next(timeout))
+        change: Change | None
+        try:
+            change = self._call(lambda client: self._changes.next(timeout))
+        except ClientClosed:
+            # Closing has ended the subscription; what it had told before may be read all the same.
+            change = self._changes.take()
+        if change is None:
+            raise no_more()
         return change
+
+
+def _closed() -> ClientClosed:
+    return ClientClosed("The client is not open; use it as a context manager")
 
 
 def _refuse_to_block_a_loop() -> None:

@@ -60,7 +60,7 @@ class Scope:
 
 
 class Deadline(Scope):
-    """The time of one call: so long without an answer, and never longer than the maximum.
+    """The time of one call: what the server may take in all, and the maximum for whatever happens.
 
     The time that the caller's own code takes, to answer a question for example, counts only for
     the maximum.
@@ -83,6 +83,7 @@ class Deadline(Scope):
         self._begun = self.now
         self._last = self.now + self._maximum
         self._restart()
+        self._replan()
         return self
 
     def end(self, reason: Exception, *, after: float = 0.0) -> None:
@@ -94,6 +95,7 @@ class Deadline(Scope):
         """Note that the server is at work; begin to count anew where that is wanted."""
         if self.extends:
             self._restart()
+            self._replan()
 
     def allows(self, seconds: float) -> bool:
         """Return whether a pause of so many seconds ends before the call does."""
@@ -103,17 +105,25 @@ class Deadline(Scope):
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Do not count while the caller's own code runs."""
+        if not self._pauses:
+            self._paused = self.now
         self._pauses += 1
-        self._restart()
+        self._replan()
         try:
             yield
         finally:
             self._pauses -= 1
-            self._restart()
+            if not self._pauses:
+                self._due += self.now - self._paused
+            self._replan()
 
     def _restart(self) -> None:
+        self._due = self.now + self._seconds
+        self._paused = self.now
+
+    def _replan(self) -> None:
         if self._closed:
             return
-        when = self._last if self._pauses else min(self.now + self._seconds, self._last)
+        when = self._last if self._pauses else min(self._due, self._last)
         self._reason = CallTimedOut(self._method, when - self._begun)
         self._plan(when)

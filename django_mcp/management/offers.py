@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.urls import get_resolver
 
 from ..default import mcp
-from ..routing import find_endpoints
+from ..routing import find_endpoints, path_of
 from ..server.primitives import Primitive
 from ..server.registry import MCPServer
 from .users import find_user
@@ -50,8 +50,8 @@ def show(command: BaseCommand, options: dict[str, Any]) -> None:
 
 def _servers(name: str | None) -> dict[MCPServer, list[str]]:
     found: dict[MCPServer, list[str]] = {mcp: []}
-    for patterns, endpoint in find_endpoints(get_resolver()):
-        found.setdefault(endpoint.server, []).append("".join(map(_readable, patterns)))
+    for chain, endpoint in find_endpoints(get_resolver()):
+        found.setdefault(endpoint.server, []).append(f"/{path_of(chain)}")
     if not found[mcp] and len(found) > 1 and not any(_primitives(mcp)):
         del found[mcp]  # nobody has a use for it
     chosen = {server: urls for server, urls in found.items() if name in (None, server.name)}
@@ -59,11 +59,6 @@ def _servers(name: str | None) -> dict[MCPServer, list[str]]:
         names = ", ".join(server.name for server in found)
         raise CommandError(f"There is no server {name!r} among those with a URL: {names}.")
     return chosen
-
-
-def _readable(pattern: Any) -> str:
-    """Return a pattern of the URLconf as people write paths; endpoints have regular expressions."""
-    return str(pattern).removeprefix("^").removesuffix("/?$").replace("\\", "")
 
 
 def _user(name: str | None) -> Any:

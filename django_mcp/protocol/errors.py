@@ -7,7 +7,7 @@ reply and the transport chooses the HTTP status. Nothing else builds error objec
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any
+from typing import Any, Final
 
 from mcp_types import jsonrpc
 
@@ -51,6 +51,17 @@ class MCPError(Exception):
         if self.data is not None:
             error["data"] = self.data
         return error
+
+
+INTERNAL: Final = "Internal error; the server has logged the details"
+"""A fixed sentence, because the reason belongs in the log."""
+
+
+class Failed(MCPError):
+    """Something was not foreseen. It has been logged under the reference that is in ``message``."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.INTERNAL_ERROR, message)
 
 
 class TryLater(MCPError):
@@ -116,6 +127,6 @@ def invalid_params(message: str, data: Any = None) -> MCPError:
     return MCPError(ErrorCode.INVALID_PARAMS, message, data)
 
 
-def internal_error(message: str = "Internal error; the server has logged the details") -> MCPError:
-    """Return the error for a bug: a fixed sentence, because the reason belongs in the log."""
+def internal_error(message: str) -> MCPError:
+    """Return the error for what is no fault of the request."""
     return MCPError(ErrorCode.INTERNAL_ERROR, message)

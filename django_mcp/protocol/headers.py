@@ -26,6 +26,10 @@ NAME_SOURCES: Final = {"tools/call": "name", "prompts/get": "name", "resources/r
 _SENTINEL = re.compile(r"=\?base64\?(.*)\?=", re.DOTALL)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,400}(?:\.0+)?")
 _VISIBLE = re.compile(r"[\x20-\x7e\t]*")
+# RFC 9110, section 5.6.4, would allow more in a quoted string, but RFC 6750, section 3, allows its
+# own parameters printable ASCII only, and so can no line break split the header.
+_UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
+_ESCAPED = re.compile(r'(["\\])')
 
 
 class Headers(Protocol):
@@ -33,6 +37,33 @@ class Headers(Protocol):
 
     def get(self, name: str, /) -> str | None:
         """Return the value of the header ``name``, or ``None`` where it was not sent."""
+
+
+def bearer_token(headers: Headers) -> str:
+    """Return the bearer token of the ``Authorization`` header, or nothing.
+
+    The scheme is case-insensitive (RFC 9110, section 11.1). The other two ways of RFC 6750 to send
+    a token, in a form and in the URL, are left out: MCP allows the header only.
+    """
+    scheme, _, credential = (headers.get("Authorization") or "").partition(" ")
+    return credential.strip(" ") if scheme.lower() == "bearer" else ""
+
+
+def bearer_challenge(**parameters: str) -> str:
+    """Return a ``Bearer`` challenge for ``WWW-Authenticate``, with these parameters in this order.
+
+    RFC 9110, section 11.6.1; RFC 6750, section 3.
+
+    >>> bearer_challenge(realm="shop", error="invalid_token")
+    'Bearer realm="shop", error="invalid_token"'
+    """
+    quoted = (f"{name}={_quoted(value)}" for name, value in parameters.items())
+    return f"Bearer {', '.join(quoted)}".rstrip()
+
+
+def _quoted(value: str) -> str:
+    printable = _UNPRINTABLE.sub("?", value)
+    return '"' + _ESCAPED.sub(r"\\\1", printable) + '"'
 
 
 def mismatch(message: str) -> MCPError:

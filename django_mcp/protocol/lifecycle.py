@@ -18,6 +18,7 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from . import headers
+from .bounded import MAX_ITEMS, Validator
 from .errors import ErrorCode, MCPError, invalid_params
 from .messages import Batch, Invalid, Message, Notification, Request
 from .versions import BY_NAME, LEGACY, MODERN, NEWEST_LEGACY, Era, Revision
@@ -74,7 +75,7 @@ def read_modern(request: Request, request_headers: headers.Headers) -> tuple[Rev
     if revision is None or not revision.modern:
         raise unsupported_version(requested)
     headers.check_mirrored(request, request_headers)
-    return revision, _modern_sender(request.meta)
+    return revision, _modern_sender(request)
 
 
 def unsupported_version(requested: str) -> MCPError:
@@ -127,24 +128,27 @@ def is_modern_name(name: str | None) -> bool:
     return bool(_DATE.fullmatch(name)) and name > MODERN[0].name
 
 
-def _modern_sender(meta: dict[str, Any]) -> Sender:
+def _modern_sender(request: Request) -> Sender:
+    meta, many = request.meta, request.many
     capabilities = meta.get(CLIENT_CAPABILITIES_META_KEY)
     if capabilities is None:
         raise invalid_params(f"_meta must contain {CLIENT_CAPABILITIES_META_KEY}")
     info = meta.get(CLIENT_INFO_META_KEY)
-    _validate(ClientCapabilities, capabilities, CLIENT_CAPABILITIES_META_KEY)
+    _validate(_CAPABILITIES, capabilities, CLIENT_CAPABILITIES_META_KEY, many=many)
     if info is not None:
-        _validate(Implementation, info, CLIENT_INFO_META_KEY)
+        _validate(_INFO, info, CLIENT_INFO_META_KEY, many=many)
     level = meta.get(LOG_LEVEL_META_KEY)
     if level is not None and level not in LOG_LEVELS:
         raise invalid_params(f"{LOG_LEVEL_META_KEY} must be one of {', '.join(LOG_LEVELS)}")
     return Sender(info, capabilities, level)
 
 
-def _validate(
-    model: type[ClientCapabilities] | type[Implementation], value: Any, where: str
-) -> None:
+_CAPABILITIES: Final = Validator(ClientCapabilities, max_items=MAX_ITEMS)
+_INFO: Final = Validator(Implementation, max_items=MAX_ITEMS)
+
+
+def _validate(validator: Validator[Any], value: Any, where: str, *, many: bool) -> None:
     try:
-        model.model_validate(value, by_name=False)
+        validator.validate(value, many=many)
     except ValidationError as error:
         raise invalid_params(f"{where} is not valid: {error.errors()[0]['msg']}") from None

@@ -8,14 +8,15 @@ bounded nesting. Every failure says as much about the request's id as could be r
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeGuard
 
 from pydantic_core import to_json
 
 from .errors import ErrorCode, MCPError
+from .values import MANY_VALUES, is_deeper, most_values
 
 RequestId = int | str
 
@@ -25,6 +26,10 @@ MAX_ID_LENGTH = 512
 """Longest request id, in characters of its JSON text, without the quotes."""
 MAX_BATCH = 100
 """Most messages in one batch of revision 2025-03-26."""
+MAX_DIGITS = 1_000
+"""Most digits of an integer; the time to read or write one grows with the square of them."""
+SMALL_BYTES = 64 * 1024
+"""Bytes up to which a body takes no time worth mentioning to parse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,26 @@ class Request:
     id: RequestId
     method: str
     params: dict[str, Any] = field(default_factory=dict)
+    values: int = field(default=0, compare=False)
+    """A bound on the number of JSON values in the body that it came in."""
+    size: int = field(default=0, compare=False)
+    """The bytes of that body."""
+
+    @property
+    def many(self) -> bool:
+        """Whether there are so many values that not all that is wrong with them is told."""
+        return self.values > MANY_VALUES
+
+    @property
+    def is_large(self) -> bool:
+        """Whether handling it may take time worth mentioning."""
+        return self.many or self.size > SMALL_BYTES
+
+    @property
+    def target(self) -> str:
+        """The name or URI of what it asks for; empty where it says none."""
+        target = self.params.get("name") or self.params.get("uri")
+        return target if isinstance(target, str) else ""
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -81,15 +106,19 @@ class Batch:
     items: tuple[Message | Invalid, ...]
 
 
-def parse(body: bytes) -> Message | Batch | Invalid:
-    """Read one HTTP body. Never raises: what is not a message comes back as ``Invalid``."""
+def parse(body: bytes, values: int | None = None) -> Message | Batch | Invalid:
+    """Read one HTTP body. Never raises: what is not a message comes back as ``Invalid``.
+
+    ``values`` is a bound on the number of JSON values in it, for callers that know one.
+    """
+    values = most_values(body) if values is None else values
     try:
-        value = _load(body)
+        value = _load(body, values)
     except (ValueError, RecursionError) as error:
         return Invalid(MCPError(ErrorCode.PARSE_ERROR, f"The body is not valid JSON: {error}"))
     if isinstance(value, list):
-        return _batch(value)
-    return _message(value)
+        return _batch(value, values, len(body))
+    return _message(value, values, len(body))
 
 
 def encode(message: Any) -> bytes:
@@ -123,12 +152,12 @@ def _meta(params: dict[str, Any]) -> dict[str, Any]:
     return meta if isinstance(meta, dict) else {}
 
 
-def _load(body: bytes) -> Any:
+def _load(body: bytes, values: int) -> Any:
+    if values > MAX_DEPTH and is_deeper(body, MAX_DEPTH):
+        raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
     text = body.decode("utf-8")
-    value = _decoder.decode(text)
-    if text.count("[") + text.count("{") > MAX_DEPTH:
-        _check_depth(value)
-    if "\\u" in text:
+    value = (_decoder if len(body) <= MAX_DIGITS else _wary_decoder).decode(text)
+    if "\\u" in text and _SURROGATE.search(text):
         # An escaped lone surrogate is legal JSON and yet no text: it could not be sent back.
         json.dumps(value, ensure_ascii=False).encode("utf-8")
     return value
@@ -153,35 +182,37 @@ def _finite(text: str) -> float:
     return number
 
 
+def _short_integer(text: str) -> int:
+    if len(text) > MAX_DIGITS:
+        raise ValueError(f"an integer has more than {MAX_DIGITS} digits")
+    return int(text)
+
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
 _decoder = json.JSONDecoder(
     object_pairs_hook=_unique_members, parse_constant=_refuse_constant, parse_float=_finite
 )
 
-
-def _check_depth(value: Any) -> None:
-    level: list[Any] = [value]
-    for _ in range(MAX_DEPTH + 1):
-        level = [child for parent in level for child in _children(parent)]
-        if not level:
-            return
-    raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
-
-
-def _children(value: Any) -> Iterable[Any]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
+#: For bodies that have room for long integers. With a function for each number, too, other threads
+#: may run in between.
+_wary_decoder = json.JSONDecoder(
+    object_pairs_hook=_unique_members,
+    parse_constant=_refuse_constant,
+    parse_float=_finite,
+    parse_int=_short_integer,
+)
 
 
-def _batch(values: list[Any]) -> Batch | Invalid:
-    if not values:
+def _batch(items: list[Any], values: int, size: int) -> Batch | Invalid:
+    if not items:
         return _invalid("A batch must hold at least one message")
-    if len(values) > MAX_BATCH:
+    if len(items) > MAX_BATCH:
         return _invalid(f"A batch may hold at most {MAX_BATCH} messages")
-    return Batch(tuple(_message(value) for value in values))
+    return Batch(tuple(_message(item, values, size) for item in items))
 
 
-def _message(value: Any) -> Message | Invalid:
+def _message(value: Any, values: int, size: int) -> Message | Invalid:
     if not isinstance(value, dict):
         return _invalid("The body must be a JSON-RPC message, which is a JSON object")
     if "method" not in value and ("result" in value or "error" in value):
@@ -197,7 +228,7 @@ def _message(value: Any) -> Message | Invalid:
     if params is not None and not isinstance(params, dict):
         return _invalid("params must be an object", request_id)
     if "id" in value:
-        return Request(value["id"], value["method"], params or {})
+        return Request(value["id"], value["method"], params or {}, values, size)
     return Notification(value["method"], params or {})
 
 

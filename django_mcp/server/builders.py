@@ -18,9 +18,10 @@ from .completions import choices_of, completion_of
 from .errors import RegistrationError
 from .functions import bare, is_async, is_kind, name_of
 from .header_parameters import extract_headers
+from .inlining import inlined, without_nulls
 from .primitives import Completion, Permission, Prompt, Resource, Tool
 from .rates import Rate
-from .results import Output, dump, is_object, output_of
+from .results import Output, dump, is_object, output_of, text_of
 from .signature import ArgumentError, Signature
 from .uri_template import URITemplate
 
@@ -46,14 +47,16 @@ def build_tool(
     timeout: float | None = None,
     rate_limit: str | None = None,
     atomic: bool = True,
+    once: bool = False,
     invalidates: Sequence[str] = (),
 ) -> Tool:
     """Return the tool that ``function`` makes; options as in :meth:`MCPServer.tool`."""
     signature = Signature(function)
     _check_timeout(timeout, signature)
+    _check_once(once, signature)
     output = None if output_schema is False else output_of(signature)
-    schema = _input_schema(input_schema, signature)
-    headers = extract_headers(schema, signature.label)
+    schema, headers = _input_schema(input_schema, signature)
+    unasked_schema, unasked_headers = _unasked_schema(input_schema, signature)
     annotations = ToolAnnotations(
         read_only_hint=read_only,
         destructive_hint=destructive,
@@ -72,18 +75,20 @@ def build_tool(
         icons=list(icons) or None,
         _meta=dict(meta) if meta else None,
     )
-    # The very object, by which it is known that strictness may be added to the signature's own.
-    described["inputSchema"] = schema
     return Tool(
         key=described["name"],
         description=described,
         permission=_checked(permission, signature),
         signature=signature,
+        follows_signature=input_schema is None,
+        unasked_schema=unasked_schema,
         output=output,
-        headers=headers,
+        text=None if output_schema is False else text_of(signature),
+        headers=headers | unasked_headers,
         timeout=timeout,
         rate=_rate(rate_limit, signature),
         atomic=atomic,
+        once=once,
         invalidates=_invalidated(invalidates, signature),
     )
 
@@ -108,6 +113,7 @@ def build_resource(
 ) -> Resource:
     """Return the resource that ``function`` makes; options as in :meth:`MCPServer.resource`."""
     signature, template = Signature(function), URITemplate(uri)
+    _check_questions(signature)
     _check_variables(signature, template)
     if ttl < 0:
         # 2026-07-28, server/utilities/caching, "Time-to-Live (TTL) Field".
@@ -155,6 +161,7 @@ def build_prompt(
 ) -> tuple[Prompt, dict[str, Completion]]:
     """Return the prompt that ``function`` makes, and the completions its types imply."""
     signature = Signature(function)
+    _check_questions(signature)
     properties = signature.schema["properties"]
     arguments = [
         mcp_types.PromptArgument(
@@ -218,6 +225,14 @@ def _check_timeout(timeout: float | None, signature: Signature) -> None:
         raise RegistrationError(f"{signature.label}: timeout= must be more than 0 seconds.")
 
 
+def _check_once(once: bool, signature: Signature) -> None:
+    if once and not signature.depends_on_caller:
+        raise RegistrationError(
+            f"{signature.label}: once= is for what the client answers, and this function cannot "
+            "ask it anything. Let it take a Context, or a parameter with Ask."
+        )
+
+
 def _rate(given: str | None, signature: Signature) -> Rate | None:
     if not given:
         return None
@@ -243,13 +258,38 @@ def _invalidated(uris: Sequence[str], signature: Signature) -> tuple[URITemplate
     return templates
 
 
-def _input_schema(given: dict[str, Any] | None, signature: Signature) -> dict[str, Any]:
+Headers = dict[str, tuple[str, ...]]
+
+
+def _input_schema(
+    given: dict[str, Any] | None, signature: Signature
+) -> tuple[dict[str, Any], Headers]:
     if given is None:
-        return signature.schema
+        return _derived(signature)
     if not is_object(given):
         # 2025-11-25, server/tools, "Tool": arguments are an object.
         raise RegistrationError(f'{signature.label}: input_schema= must have "type": "object".')
-    return copy.deepcopy(given)
+    schema = copy.deepcopy(given)
+    return schema, extract_headers(schema, signature.label)
+
+
+def _unasked_schema(
+    given: dict[str, Any] | None, signature: Signature
+) -> tuple[dict[str, Any] | None, Headers]:
+    if given is not None or signature.unasked is None:
+        return None, {}
+    return _derived(signature.unasked)
+
+
+def _derived(signature: Signature) -> tuple[dict[str, Any], Headers]:
+    # What is mirrored is counted before definitions are copied to wherever they are used.
+    headers = extract_headers(signature.schema, signature.label)
+    return without_nulls(inlined(signature.schema)), headers
+
+
+def _check_questions(signature: Signature) -> None:
+    if signature.unasked is not None:
+        raise RegistrationError(f"{signature.label}: or_argument= is for parameters of tools.")
 
 
 def _description(given: str | None, signature: Signature) -> str | None:

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from .failures import Rescue
     from .ports import Peer
 
 
 class CallTimedOut(Exception):
     """A call took longer than it may; not to be confused with a time-out inside the function."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"The tool did not finish within {seconds:g} seconds.")
 
 
 class CallStopped(BaseException):
@@ -42,12 +46,14 @@ class Result:
 
     body: dict[str, Any]
     caching: Caching | None = None
-    session_id: str | None = None
+    session_id: str | None = field(default=None, repr=False)
     """The secret id of a session that this request opened."""
     type: Literal["complete", "input_required"] = "complete"
     """What the modern era calls ``resultType``."""
     tells_errors: bool = False
     """Whether it is a tool's, so that the model can be told in it what went wrong."""
+    failed: bool = False
+    """Whether it says that something was not foreseen, which the log describes."""
     key: Hashable = None
     """Says which body it is, where many callers get the same: that is encoded once."""
 
@@ -58,14 +64,15 @@ class Call:
 
     ``finish`` turns what it returned into the outcome; it runs where the function ran, inside its
     scope, because reading the value may need the database. ``rescue`` turns an exception into an
-    outcome or raises it again; it runs after the scope has rolled back.
+    outcome; it runs there, too, but after the scope has rolled back.
     """
 
     function: Callable[..., Any]
     arguments: Mapping[str, Any]
     is_async: bool
     finish: Callable[[Any], Outcome]
-    rescue: Callable[[Exception], Outcome]
+    rescue: Rescue | None
+    """``None`` where no code of the site runs."""
     scope: Callable[[], AbstractContextManager[None]]
     peer: Peer
     """The client for which it is made, which knows whether anybody still waits."""
@@ -74,16 +81,26 @@ class Call:
 
     def run(self) -> Outcome:
         """Make a synchronous call, in its scope."""
-        with self.scope():
-            value = self.function(**self.arguments)
-            if self.peer.stopped:
-                # Nobody gets the result, so what a transaction covers must not stay either.
-                raise CallStopped
-            return self.finish(value)
+        try:
+            with self.scope():
+                value = self.function(**self.arguments)
+                if self.peer.stopped:
+                    # Nobody gets the result, so what a transaction covers must not stay either.
+                    raise CallStopped
+                return self.finish(value)
+        except (Exception, BaseExceptionGroup) as error:
+            if self.rescue is None:
+                raise
+            return self.rescue.outcome(error)
 
     async def arun(self) -> Outcome:
         """Make an asynchronous call."""
-        return self.finish(await self.function(**self.arguments))
+        try:
+            return self.finish(await self.function(**self.arguments))
+        except (Exception, BaseExceptionGroup) as error:
+            if self.rescue is None:
+                raise
+            return await self.rescue.aoutcome(error)
 
 
 Outcome = Result | Call

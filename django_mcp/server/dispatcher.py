@@ -13,14 +13,14 @@ from typing import Any
 from mcp_types import SERVER_INFO_META_KEY
 from pydantic import ValidationError
 
-from ..protocol.errors import ErrorCode, MCPError, cancelled, internal_error, invalid_params
-from ..protocol.messages import Notification
+from ..protocol.errors import ErrorCode, Failed, MCPError, cancelled, invalid_params
+from ..protocol.messages import Notification, Request
 from ..protocol.versions import Revision, fit
-from .calling import Caching, Call, CallStopped, Outcome, Result
+from .calling import Caching, Call, CallStopped, CallTimedOut, Outcome, Result
 from .exchange import Exchange
+from .failures import failed
 from .methods import METHODS, NOTIFICATIONS, Method
 from .ports import Ports, Runner, SessionInfo
-from .questions.calls import beside_questions
 from .questions.rounds import InputRequired
 from .registry import MCPServer
 
@@ -32,12 +32,11 @@ async def dispatch(exchange: Exchange, runner: Runner) -> Result | MCPError:
     try:
         result = await _answer(exchange, runner)
     except MCPError as error:
-        if error.code == ErrorCode.INTERNAL_ERROR:
-            logger.error("%s: %s", _label(exchange), error, exc_info=error)
+        if error.code == ErrorCode.INTERNAL_ERROR and not isinstance(error, Failed):
+            logger.error("%s: %s", exchange.label, error, exc_info=error)
         return error
-    except Exception:
-        logger.exception("%s failed", _label(exchange))
-        return internal_error()
+    except Exception as error:
+        return failed(error, exchange)
     return _complete(result, exchange)
 
 
@@ -52,41 +51,37 @@ async def notify(
 
 async def _answer(exchange: Exchange, runner: Runner) -> Result:
     method = _find_method(exchange)
-    params = _read_params(method, exchange.request.params)
     outcome: Outcome
     if method.touches_database or exchange.server.guarded:
-        outcome = await runner.ask(_with_database, method, exchange, params)
+        outcome = await runner.ask(_with_database, method, exchange)
+    elif exchange.request.is_large:
+        # What may take long does not keep the loop from others.
+        outcome = await runner.ask(_handle, method, exchange)
     else:
-        outcome = method.handler(exchange, params)
+        outcome = _handle(method, exchange)
     while isinstance(outcome, Call):
-        outcome = await _make(outcome, exchange, runner)
+        outcome = await _make(outcome, runner)
     return outcome
 
 
-def _with_database(method: Method, exchange: Exchange, params: Any) -> Outcome:
+def _with_database(method: Method, exchange: Exchange) -> Outcome:
     with exchange.bridge.available():
-        return method.handler(exchange, params)
+        return _handle(method, exchange)
 
 
-async def _make(call: Call, exchange: Exchange, runner: Runner) -> Outcome:
-    try:
-        return await _run(call, exchange, runner)
-    except MCPError:
-        raise
-    except CallStopped:
-        raise cancelled() from None
-    except Exception as error:
-        return call.rescue(error)
+def _handle(method: Method, exchange: Exchange) -> Outcome:
+    return method.handler(exchange, _read_params(method, exchange.request))
 
 
-async def _run(call: Call, exchange: Exchange, runner: Runner) -> Outcome:
+async def _make(call: Call, runner: Runner) -> Outcome:
     try:
         return await runner.call(call)
-    except (InputRequired, BaseExceptionGroup) as raised:
-        error = beside_questions(raised)
-    if error is None:
-        return exchange.questions.result()
-    raise error
+    except CallStopped:
+        raise cancelled() from None
+    except (InputRequired, CallTimedOut) as raised:
+        if call.rescue is None:
+            raise
+        return call.rescue.outcome(raised)
 
 
 def _find_method(exchange: Exchange) -> Method:
@@ -99,11 +94,11 @@ def _find_method(exchange: Exchange) -> Method:
     raise MCPError(ErrorCode.METHOD_NOT_FOUND, f"Method not found: {name[:100]}{why}")
 
 
-def _read_params(method: Method, params: dict[str, Any]) -> Any:
+def _read_params(method: Method, request: Request) -> Any:
     # 2026-07-28, basic/patterns/mrtr: answers that nobody asked for are ignored, of whatever form.
-    asked = {name: value for name, value in params.items() if name != "inputResponses"}
+    asked = {name: value for name, value in request.params.items() if name != "inputResponses"}
     try:
-        return method.params.model_validate(asked, by_name=False)
+        return method.params.validate(asked, many=request.many)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in ("params", *first["loc"]))
@@ -115,26 +110,21 @@ def _complete(result: Result, exchange: Exchange) -> Result:
         return result
     # 2026-07-28, basic/index: "ResultType" and "Per-response protocol fields".
     server = exchange.server
-    info = _identity(server, server.name, server.version, exchange.revision)
+    version = server.version or exchange.policy.version
+    info = _identity(server, server.name, version, exchange.revision)
     meta = {**result.body.get("_meta", {}), SERVER_INFO_META_KEY: info}
     hints = _hints(result.caching)
     result.body = {**result.body, "resultType": result.type, "_meta": meta, **hints}
     if result.key is not None:
-        result.key = (result.key, server, server.name, server.version, result.caching)
+        result.key = (result.key, server, server.name, version, result.caching)
     return result
 
 
 @lru_cache(maxsize=64)
 def _identity(server: MCPServer, name: str, version: str, revision: Revision) -> dict[str, Any]:
     # By name and version as well, for those of the default server are settings.
-    return fit("Implementation", server.implementation(), revision)
+    return fit("Implementation", server.implementation(version), revision)
 
 
 def _hints(caching: Caching | None) -> dict[str, Any]:
     return {} if caching is None else {"ttlMs": caching.ttl_ms, "cacheScope": caching.scope}
-
-
-def _label(exchange: Exchange) -> str:
-    params = exchange.request.params
-    name = params.get("name") or params.get("uri") or ""
-    return f"{exchange.request.method} {str(name)[:100]!r}"

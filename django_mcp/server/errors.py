@@ -8,8 +8,7 @@ from typing import Any
 class ToolError(Exception):
     """Raise it in a tool to tell the model what went wrong; its text reaches the model verbatim.
 
-    Every other exception is a bug: it is logged with its traceback and answered by a fixed
-    sentence, so that nothing internal leaks.
+    Given the errors of a form or formset, it tells each with its field.
     """
 
 
@@ -39,12 +38,14 @@ class QuestionFailed(QuestionError):
 class QuestionUnsupported(QuestionError):
     """The client cannot be asked this: it has not declared so, or cannot be reached.
 
-    ``required`` are the capabilities that it would have to declare.
+    ``required`` are the capabilities that it would have to declare, ``wanted`` is what it was to be
+    asked, in words.
     """
 
-    def __init__(self, message: str, required: dict[str, Any]) -> None:
+    def __init__(self, message: str, required: dict[str, Any], wanted: str = "") -> None:
         super().__init__(message)
         self.required = required
+        self.wanted = wanted
 
 
 class QuestionMisplaced(RuntimeError):
@@ -53,6 +54,10 @@ class QuestionMisplaced(RuntimeError):
 
 class ResourceNotFound(Exception):
     """Raise it in a resource function when the URI names nothing."""
+
+
+class Unserializable(Exception):
+    """What a function returned cannot be sent; the text says why, and repeats no value of it."""
 
 
 class RegistrationError(TypeError):

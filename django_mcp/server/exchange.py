@@ -10,7 +10,7 @@ from ..protocol.headers import Headers
 from ..protocol.lifecycle import Sender
 from ..protocol.messages import Request
 from ..protocol.versions import Revision
-from .ports import Bridge, Peer, Policy, Ports, Principal, SessionInfo
+from .ports import Bridge, Guard, Peer, Policy, Ports, Principal, SessionInfo
 from .progress import Progress
 from .questions.asking import Questions
 
@@ -35,8 +35,17 @@ class Exchange:
     http_request: Callable[[], Any]
     """Build the ``HttpRequest``, which costs something at the mount."""
     questions: Questions = field(default_factory=Questions)
-    is_admitted: bool = False
-    """Whether the caller has been found to be allowed what is asked for, where that is a tool."""
+    guard: Guard | None = None
+    """Says whether a user may go on with what is asked for, where not everybody may. Nobody loses
+    what he never had: there is none until the caller has been found to be allowed it.
+    """
+
+    @property
+    def label(self) -> str:
+        """How the log speaks of it."""
+        params = self.request.params
+        name = params.get("name") or params.get("uri") or ""
+        return f"{self.request.method} {str(name)[:100]!r}"
 
     @property
     def policy(self) -> Policy:

@@ -15,6 +15,8 @@ from pydantic.errors import (
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError, SchemaError, to_json
 
+from .inlining import NULL
+
 SCHEMA_ERRORS: Final = (
     PydanticUserError,
     PydanticUndefinedAnnotation,
@@ -52,11 +54,19 @@ class PlainJsonSchema(GenerateJsonSchema):
         return described
 
     def literal_schema(self, schema: Any) -> dict[str, Any]:
-        """Refuse what pydantic describes by its value and then does not accept by it."""
+        """Describe None apart from values of a type; refuse what is described but not accepted."""
         members = [each for each in schema["expected"] if isinstance(each, enum.Enum)]
         if self.mode == "validation" and not all(isinstance(each, (str, int)) for each in members):
             raise PydanticInvalidForJsonSchema("Literal takes members of str or int Enums alone")
-        return super().literal_schema(schema)
+        others = [each for each in schema["expected"] if each is not None]
+        if not others or len(others) == len(schema["expected"]):
+            return super().literal_schema(schema)
+        some: Any = {**schema, "expected": others}
+        return {"anyOf": [super().literal_schema(some), dict(NULL)]}
+
+    def tagged_union_schema(self, schema: Any) -> dict[str, Any]:
+        """Describe a union of models by ``anyOf``: clients know ``oneOf`` and its mapping less."""
+        return {"anyOf": super().tagged_union_schema(schema)["oneOf"]}
 
     def generator_schema(self, schema: Any) -> dict[str, Any]:
         """Refuse what would be validated only while the function reads it."""

@@ -7,8 +7,7 @@ from collections.abc import Hashable, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from ..protocol.cursors import Cursor, decode
-from ..protocol.errors import invalid_params
+from ..protocol.cursors import Cursor, invalid_cursor, unseal
 from ..protocol.versions import Revision, fit
 from .calling import Caching, Result
 from .exchange import Exchange
@@ -20,9 +19,9 @@ REGISTERED = "registered"
 """The source of cursors into what was registered, as opposed to what a function lists."""
 
 
-def read_cursor(text: str | None) -> Cursor:
+def read_cursor(text: str | None, exchange: Exchange) -> Cursor:
     """Return the place that a request's ``cursor`` names; without one, the beginning."""
-    return Cursor(REGISTERED) if text is None else decode(text)
+    return Cursor(REGISTERED) if text is None else unseal(text, _keys(exchange))
 
 
 def page(
@@ -34,7 +33,7 @@ def page(
     so that walking the list costs the same for everybody.
     """
     if cursor.source != REGISTERED:
-        raise invalid_params("Invalid cursor; start again without one")
+        raise invalid_cursor()
     keys = [primitive.key for primitive in primitives]
     start = 0 if cursor.last is None else bisect_right(keys, cursor.last)
     end = start + exchange.policy.page_size
@@ -49,13 +48,20 @@ def listed(
     described: Sequence[dict[str, Any]],
     following: Cursor | None,
     caching: Caching,
+    exchange: Exchange,
     key: Hashable = None,
 ) -> Result:
     """Return one page of a list; ``key`` says what is on it, where it is the same for others."""
     body: dict[str, Any] = {name: described}
     if following is not None:
-        body["nextCursor"] = following.encode()
-    return Result(body, caching, key=key if key is None else (name, key, following))
+        body["nextCursor"] = following.seal(_keys(exchange)[0])
+    whole = None if key is None else (name, key, body.get("nextCursor"))
+    return Result(body, caching, key=whole)
+
+
+def _keys(exchange: Exchange) -> Sequence[bytes]:
+    # One list's: at another it would tell where among the names there its own is.
+    return exchange.bridge.keys(f"{exchange.server.name}\0{exchange.request.method}")
 
 
 @lru_cache(maxsize=64)
@@ -66,5 +72,5 @@ def describe(kind: str, primitives: tuple[Primitive, ...], revision: Revision) -
 
 def list_caching(primitives: Sequence[Primitive], exchange: Exchange) -> Caching:
     """Return the caching of a list: the same on each of its pages."""
-    shared = exchange.policy.public and all(p.permission is None for p in primitives)
+    shared = exchange.policy.public and all(p.is_same_for_all for p in primitives)
     return Caching(exchange.policy.list_ttl_ms, "public" if shared else "private")

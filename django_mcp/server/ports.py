@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from uuid import UUID
 
 from ..protocol.lifecycle import Sender
 from ..protocol.messages import Notification, RequestId, Response
@@ -14,10 +15,14 @@ from ..protocol.versions import Revision
 if TYPE_CHECKING:
     from .calling import Call, Outcome
     from .changes import Topic
+    from .failures import Told
     from .questions.fields import Form
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
+
+Guard = Callable[[Any], bool]
+"""Says whether a user may go on with what was begun. May touch the database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,8 @@ class Principal:
     """
     limited_as: str = field(default="", compare=False)
     """Whom limits take the caller for, where that is not the user with the client."""
+    credential: Any = field(default=None, compare=False, repr=False)
+    """What ``recheck`` needs to know of how the caller came in; kept while something is open."""
 
     @property
     def user_id(self) -> str:
@@ -48,9 +55,14 @@ class Principal:
         return "" if key is None else str(key)
 
     @property
+    def is_anonymous(self) -> bool:
+        """Whether nothing is known of the caller: neither a user nor a client."""
+        return not (self.user_id or self.client_id)
+
+    @property
     def limit_key(self) -> str:
         """Whom limits take the caller for; empty for callers of whom nothing is known."""
-        if self.limited_as or not (self.user_id or self.client_id):
+        if self.limited_as or self.is_anonymous:
             return self.limited_as
         return f"{self.user_id}\n{self.client_id}"
 
@@ -140,9 +152,11 @@ class Peer(Protocol):
     async def aask(self, method: str, params: dict[str, Any], seconds: float) -> dict[str, Any]:
         """Do as :meth:`ask`, without a thread that waits."""
 
-    async def listen(self, opening: Notification, wanted: Mapping[Topic, Notification]) -> None:
+    async def listen(
+        self, opening: Notification, wanted: Mapping[Topic, Notification], guard: Guard | None
+    ) -> None:
         """Send ``opening``; from then on, until the stream is to end, send what belongs to a topic
-        whenever that changes. Returns when that has begun.
+        whenever that changes. Returns when that has begun. ``guard`` says who may go on with it.
         """
 
     def release(self) -> bool:
@@ -163,8 +177,18 @@ class StateRefused(Exception):
 class Bridge(Protocol):
     """What user code needs of the framework around it."""
 
-    not_found: tuple[type[Exception], ...]
-    """Exceptions by which user code says that something does not exist."""
+    @property
+    def debug(self) -> bool:
+        """Whether clients may be told everything."""
+
+    def told(self) -> Mapping[type[BaseException], Told]:
+        """Return the exceptions that say something which a client may read."""
+
+    def announce(self, error: BaseException, request: Any) -> None:
+        """Tell the site of an exception that nobody had foreseen, as of one out of a view.
+
+        ``request`` is what :attr:`Exchange.http_request` gives. Returns at once on an event loop.
+        """
 
     def scope(self, *, atomic: bool) -> AbstractContextManager[None]:
         """Return the context in which one synchronous user function runs.
@@ -191,11 +215,23 @@ class Bridge(Protocol):
     def form(self, value: Any) -> Form | None:
         """Return what the framework calls a form as one to be asked; ``None`` for other values."""
 
+    def keys(self, purpose: str) -> Sequence[bytes]:
+        """Return secret keys that are for ``purpose`` alone, and the same in all processes.
+
+        The first is to be used; what was made with any of them is honoured.
+        """
+
     def seal(self, state: dict[str, Any]) -> str:
         """Return ``state`` as text that the client keeps, and cannot change unnoticed."""
 
     def unseal(self, text: str) -> dict[str, Any]:
         """Return a state that was sealed, not long ago; raises :class:`StateRefused`."""
+
+    def redeem(self, state: UUID) -> bool:
+        """Note that a state which counts once has been used; return whether it had not been.
+
+        May touch the database.
+        """
 
 
 class Runner(Protocol):
@@ -223,6 +259,8 @@ class Policy:
     list_ttl_ms: int = 0
     question_seconds: float = 300
     """How long a call waits for an answer of its client."""
+    version: str = ""
+    """The site's, for a server that has none of its own."""
     max_subscriptions: int = 1000
     """Most resources that one request may listen to."""
     public: bool = False

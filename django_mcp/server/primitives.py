@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .changes import Kind, Topic
 from .context import Context
+from .ports import Guard
 from .rates import Rate
 from .results import Output
 from .signature import Signature
@@ -27,6 +29,16 @@ class Primitive:
     """The object of the schema that lists show, with all fields of the newest revision."""
     permission: Permission | None = None
 
+    @property
+    def is_same_for_all(self) -> bool:
+        """Whether every caller sees it, and sees the same."""
+        return self.permission is None
+
+    @property
+    def guard(self) -> Guard | None:
+        """What says whether a user may go on using it; ``None`` where everybody may."""
+        return None if self.permission is None else self.allows
+
     def allows(self, user: Any) -> bool:
         """Return whether ``user`` may see and use it. May touch the database."""
         if self.permission is None:
@@ -41,15 +53,28 @@ class Tool(Primitive):
     """A function that models call."""
 
     signature: Signature
+    follows_signature: bool = True
+    """Whether the schema of its arguments is derived, and not one of the site's own."""
+    unasked_schema: dict[str, Any] | None = None
+    """That schema for clients whose user cannot be asked, where it is another one."""
     output: Output | None = None
+    text: Output | None = None
+    """What it returns, if that is text, for servers that send text as structured output, too."""
     headers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Mirrored parameters: header name portion to property path."""
     timeout: float | None = None
     rate: Rate | None = None
     """How often each caller may call it."""
     atomic: bool = True
+    once: bool = False
+    """Whether what was answered is acted upon once only."""
     invalidates: tuple[URITemplate, ...] = ()
     """The resources that a call changes; their variables are arguments of the tool."""
+
+    @property
+    def is_same_for_all(self) -> bool:
+        """Whether every caller sees it, and sees the same."""
+        return self.permission is None and self.unasked_schema is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -71,6 +96,10 @@ class Resource(Primitive):
     def is_template(self) -> bool:
         """Whether the URI has variables."""
         return bool(self.template.variables)
+
+    def topic(self, uri: str, values: Mapping[str, str]) -> Topic:
+        """Return what changes at ``uri``, where the variables have these values."""
+        return Topic(Kind.RESOURCE, uri, self.template.expand(values))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

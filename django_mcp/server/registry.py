@@ -12,9 +12,11 @@ from . import builders
 from .changes import Kind, Topic, announce, watch
 from .completions import build_completion
 from .errors import RegistrationError
+from .exception_handlers import ExceptionHandler, build_exception_handler, check_kinds
 from .primitives import Completion, Permission, Prompt, Resource, Tool
 from .results import dump
-from .uri_template import URITemplate
+from .uri_matching import Text
+from .uri_template import MAX_LENGTH, URITemplate
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,14 +31,27 @@ class Decorator(Protocol):
 MAX_NAME_LENGTH: Final = 128
 """Characters of a server's name: so many has a row of its sessions."""
 
-_NAME = re.compile(r"[A-Za-z0-9_.\-]{1,128}")
+# 2025-11-25, server/tools, "Tool Names", allows more of tools; the interfaces of models do not, and
+# one name that they refuse ends the session for all tools.
+_NAMES: Final = {
+    "tool": (
+        re.compile(r"[A-Za-z0-9_\-]{1,64}"),
+        "1 to 64 letters, digits, underscores and hyphens, as models take them",
+    ),
+    "prompt": (
+        re.compile(r"[A-Za-z0-9_.\-]{1,128}"),
+        "1 to 128 letters, digits, underscores, hyphens and dots",
+    ),
+}
 
 
 class MCPServer:
     """A set of tools, resources and prompts behind one endpoint.
 
     ``auth`` is what ``DJANGO_MCP["AUTH"]`` is, for this server alone: a callable or its dotted
-    path. ``name`` identifies the server in its sessions and tokens.
+    path. ``name`` identifies the server in its sessions and tokens. ``exception_handlers`` are
+    functions as :meth:`exception_handler` takes them, by class. ``structured_text`` sends text that
+    tools return as structured output, too.
     """
 
     def __init__(
@@ -50,6 +65,8 @@ class MCPServer:
         website_url: str | None = None,
         icons: Sequence[Icon] = (),
         auth: str | Callable[..., Any] | None = None,
+        exception_handlers: Mapping[type[Exception], Callable[..., Any]] | None = None,
+        structured_text: bool = False,
     ) -> None:
         if len(name) > MAX_NAME_LENGTH:
             raise RegistrationError(
@@ -58,13 +75,19 @@ class MCPServer:
         self._name = name
         self._version = version
         self._instructions = instructions
+        self._structured_text = structured_text
         self.auth = auth
         self._about = {"title": title, "description": description, "website_url": website_url}
         self._icons = list(icons)
         self._tools: dict[str, Tool] = {}
         self._resources: dict[str, Resource] = {}
+        self._templates: list[Resource] = []
+        """Those of them that have variables, the most particular first."""
         self._prompts: dict[str, Prompt] = {}
         self._completions: dict[tuple[str, str], Completion] = {}
+        self._exception_handlers: dict[type[BaseException], ExceptionHandler] = {}
+        for kind, handler in (exception_handlers or {}).items():
+            self.exception_handler(kind)(handler)
         self._guarded = False
 
     def __repr__(self) -> str:
@@ -86,6 +109,11 @@ class MCPServer:
         return self._instructions
 
     @property
+    def structured_text(self) -> bool:
+        """Whether text that a tool returns is sent as structured output, too."""
+        return self._structured_text
+
+    @property
     def tools(self) -> Sequence[Tool]:
         """All tools, in the order of their names: the same in every process."""
         return list(self._tools.values())
@@ -101,6 +129,11 @@ class MCPServer:
         return list(self._prompts.values())
 
     @property
+    def exception_handlers(self) -> Mapping[type[BaseException], ExceptionHandler]:
+        """What the site has to say of exceptions, by class."""
+        return self._exception_handlers
+
+    @property
     def guarded(self) -> bool:
         """Whether anything here needs a permission, so that look-ups may touch the database."""
         return self._guarded
@@ -110,10 +143,11 @@ class MCPServer:
         """Whether there is anything to complete."""
         return bool(self._completions)
 
-    def implementation(self) -> dict[str, Any]:
+    def implementation(self, site_version: str = "") -> dict[str, Any]:
         """Return ``serverInfo`` with all fields of the newest revision."""
         about: dict[str, Any] = {**self._about, "icons": self._icons or None}
-        return dump(Implementation(name=self.name, version=self.version, **about))
+        version = self.version or site_version
+        return dump(Implementation(name=self.name, version=version, **about))
 
     def find_tool(self, name: str) -> Tool | None:
         """Return the tool ``name``."""
@@ -128,8 +162,11 @@ class MCPServer:
         exact = self._resources.get(uri)
         if exact is not None and not exact.is_template:
             yield exact, {}
-        for resource in sorted(self.resources, key=lambda resource: resource.template.rank):
-            values = resource.template.match(uri) if resource.is_template else None
+        if len(uri) > MAX_LENGTH:
+            return
+        text = Text(uri)
+        for resource in self._templates:
+            values = resource.template.match_text(text)
             if values is not None:
                 yield resource, values
 
@@ -160,6 +197,7 @@ class MCPServer:
         timeout: float | None = None,
         rate_limit: str | None = None,
         atomic: bool = True,
+        once: bool = False,
         invalidates: Sequence[str] = (),
     ) -> Decorator: ...
 
@@ -173,6 +211,7 @@ class MCPServer:
         WSGI only when it ends. ``rate_limit`` says how often each caller may call the tool, as in
         ``"10/m"``, beside what ``DJANGO_MCP["RATE_LIMIT"]`` says of all tools. ``atomic=False``
         keeps the tool out of the savepoint in which it runs where a transaction is open.
+        ``once=True`` lets what a client was asked and has answered count for one call only.
         ``invalidates`` are the URIs of resources, with arguments of the tool as variables, whose
         subscribers are told after a call that succeeded. The function itself is returned unchanged.
         """
@@ -229,6 +268,9 @@ class MCPServer:
                 model=model,
             )
             self._add("resource", self._resources, resource)
+            if resource.is_template:
+                self._templates.append(resource)
+                self._templates.sort(key=lambda each: (*each.template.rank, each.key))
             if model is not None:
                 watch(self, resource)
             return function
@@ -282,6 +324,27 @@ class MCPServer:
 
         return register
 
+    def exception_handler(self, *kinds: type[Exception]) -> Decorator:
+        """Say what clients are told of exceptions of these classes, out of whatever function.
+
+        The function takes the exception and, if it wants one, a :class:`Context`, and returns text,
+        content blocks or a :class:`ToolError`; with ``None`` it leaves the exception to what its
+        base classes have. It is not asynchronous, and runs after the call was rolled back.
+        """
+        check_kinds(kinds)
+
+        def register(function: F) -> F:
+            handler = build_exception_handler(function)
+            for kind in kinds:
+                if kind in self._exception_handlers:
+                    raise RegistrationError(
+                        f"The server {self.name!r} already has a handler for {kind.__name__}."
+                    )
+                self._exception_handlers[kind] = handler
+            return function
+
+        return register
+
     def notify_tools_changed(self, *, using: str | None = None) -> None:
         """Tell all clients, of whatever process, that the list of tools has changed.
 
@@ -306,7 +369,7 @@ class MCPServer:
     def topic_of(self, uri: str) -> Topic:
         """Return a resource as something that changes: the same for all spellings of its URI."""
         for resource, values in self.find_resources(uri):
-            return Topic(Kind.RESOURCE, uri, resource.template.expand(values))
+            return resource.topic(uri, values)
         return Topic(Kind.RESOURCE, uri)
 
     def check(self) -> list[str]:
@@ -326,10 +389,10 @@ class MCPServer:
 
     def _add(self, kind: str, registered: dict[str, Any], primitive: Any) -> None:
         key = primitive.key
-        if kind != "resource" and not _NAME.fullmatch(key):
-            raise RegistrationError(
-                f"{kind} name {key!r}: use 1 to 128 letters, digits, underscores, hyphens and dots."
-            )
+        if kind in _NAMES:
+            pattern, allowed = _NAMES[kind]
+            if not pattern.fullmatch(key):
+                raise RegistrationError(f"{kind} name {key!r}: use {allowed}.")
         if key in registered:
             raise RegistrationError(
                 f"The server {self.name!r} already has a {kind} {key!r}. Give one of them another "

@@ -12,10 +12,10 @@ from mcp_types import CallToolResult, GetPromptResult, PromptMessage
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
-from ..protocol.errors import ErrorCode, MCPError
 from . import content
-from .errors import RegistrationError
+from .errors import RegistrationError, Unserializable
 from .functions import bare, is_kind
+from .inlining import inlined
 from .json_schema import SCHEMA_ERRORS, PlainJsonSchema, reason
 from .signature import Signature
 
@@ -48,7 +48,7 @@ class Output:
                 "models, dataclasses, TypedDicts, lists, dicts or plain values; annotate "
                 "`-> Any` for unstructured output."
             ) from error
-        self.schema = _inline_root(schema)
+        self.schema = inlined(_inline_root(schema))
 
     def dump(self, value: Any, fallback: Jsonable) -> Any:
         """Return ``value`` as JSON-able Python, checked against the annotation."""
@@ -79,6 +79,19 @@ def output_of(signature: Signature) -> Output | None:
     if get_origin(bare(annotation)) in (Iterator, Generator):
         annotation = list[get_args(bare(annotation))[0]]  # type: ignore[misc]
     return Output(annotation, signature.label)
+
+
+def text_of(signature: Signature) -> Output | None:
+    """Return the output of a function that returns text, or text or nothing."""
+    annotation = bare(signature.return_type)
+    is_union = get_origin(annotation) in (Union, UnionType)
+    kinds = {bare(kind) for kind in (get_args(annotation) if is_union else (annotation,))}
+    others = kinds - {NoneType}
+    if not others or not all(is_kind(kind, (str,)) and not _is_enum(kind) for kind in others):
+        return None
+    # Of subclasses of str, such as SafeString, pydantic knows nothing.
+    plain = str | None if NoneType in kinds else str
+    return Output(signature.return_type if annotation is str else plain, signature.label)
 
 
 def is_object(schema: Mapping[str, Any]) -> bool:
@@ -133,7 +146,7 @@ def as_text(value: Any, jsonable: Jsonable) -> str:
 
 
 def json_text(plain: Any) -> str:
-    """Return plain values as JSON, or raise :class:`MCPError` where JSON has no word for one."""
+    """Return plain values as JSON; raises :class:`Unserializable` where it has no word for one."""
     try:
         text = to_json(plain).decode()
         if "NaN" in text or "Infinity" in text:
@@ -146,9 +159,9 @@ def json_text(plain: Any) -> str:
     return text
 
 
-def unserializable(problem: str) -> MCPError:
+def unserializable(problem: str) -> Unserializable:
     """Return the error for a value that cannot be sent. The reason is the developer's to read."""
-    return MCPError(ErrorCode.INTERNAL_ERROR, f"The result could not be serialized: {problem}")
+    return Unserializable(f"The result could not be serialized: {problem}")
 
 
 def structured(output: Output, value: Any, jsonable: Jsonable) -> Any:
@@ -164,6 +177,11 @@ def structured(output: Output, value: Any, jsonable: Jsonable) -> Any:
         ) from error
     except ValueError as error:
         raise _unserializable(error) from error
+
+
+def structured_text(output: Output, value: Any, jsonable: Jsonable) -> dict[str, Any]:
+    """Return text as structured content, in the form in which the official SDK sends it."""
+    return {"result": structured(output, _plain(value, jsonable), jsonable)}
 
 
 def prompt_messages(value: Any, jsonable: Jsonable) -> list[dict[str, Any]]:

@@ -8,38 +8,36 @@ taken for a delimiter.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
 from .errors import RegistrationError
+from .uri_matching import ANY, Literal, Skip, Step, Text, Value, match, without
 
 _EXPRESSION = re.compile(r"\{([^{}]*)\}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 
 #: operator: (first character, separator, named, allowed characters); RFC 6570, appendix A.
-_OPERATORS = {
-    "": ("", ",", False, "[^/?#,]"),
-    "+": ("", ",", False, "."),
-    "#": ("#", ",", False, "."),
-    ".": (".", ".", False, "[^/?#,.]"),
-    "/": ("/", "/", False, "[^/?#,]"),
-    "?": ("?", "&", True, "[^&#]"),
-    "&": ("&", "&", True, "[^&#]"),
+_OPERATORS: Final = {
+    "": ("", ",", False, without("/?#,")),
+    "+": ("", ",", False, ANY),
+    "#": ("#", ",", False, ANY),
+    ".": (".", ".", False, without("/?#,.")),
+    "/": ("/", "/", False, without("/?#,")),
+    "?": ("?", "&", True, without("&#")),
+    "&": ("&", "&", True, without("&#")),
 }
 
 _RESERVED = ":/?#[]@!$&'()*+,;="
 _ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
 _UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
 
-#: Operators whose values are not marked off by a character of their own, by how much they take.
-_WIDTHS = {"": 0, "+": 1}
-
 MAX_LENGTH: Final = 4096
-"""Of a URI that is matched. The time it takes may grow with the square of the length."""
+"""Of a URI that is matched with templates."""
 
 
 class URITemplate:
@@ -48,20 +46,24 @@ class URITemplate:
     def __init__(self, template: str) -> None:
         self.template = template
         self.variables: tuple[str, ...] = ()
-        self._pattern = re.compile(self._compile(), re.DOTALL)
-
-    @property
-    def rank(self) -> tuple[bool, int]:
-        """Where the template stands among those that match: the most particular one is first."""
-        literals = _EXPRESSION.split(self.template)[::2]
-        return any(mark in self.template for mark in ("{+", "{#")), -sum(map(len, literals))
+        literals = self._literals()
+        self._begins = literals[0].encode("utf-8", "surrogatepass")
+        self._steps = tuple(self._compile(literals))
+        self.rank = (any(mark in template for mark in ("{+", "{#")), -sum(map(len, literals)))
+        """Where it stands among those that match: the most particular one is first."""
 
     def match(self, uri: str) -> dict[str, str] | None:
         """Return the variables' values, percent-decoded, or ``None`` if ``uri`` is not of it."""
-        found = self._pattern.fullmatch(uri) if len(uri) <= MAX_LENGTH else None
+        return self.match_text(Text(uri)) if len(uri) <= MAX_LENGTH else None
+
+    def match_text(self, text: Text) -> dict[str, str] | None:
+        """Do the same for several templates, which look at a URI together."""
+        if not text.data.startswith(self._begins):
+            return None
+        found = match(self._steps, text)
         if found is None:
             return None
-        return {name: unquote(value) for name, value in found.groupdict().items() if value}
+        return {name: unquote(value) for name, value in found.items() if value}
 
     def expand(self, values: Mapping[str, Any]) -> str:
         """Return the URI of ``values``; variables that have none are left out."""
@@ -70,53 +72,46 @@ class URITemplate:
         }
         return _EXPRESSION.sub(lambda found: _expand(found[1], texts), self.template)
 
-    def _compile(self) -> str:
+    def _literals(self) -> list[str]:
         if not _SCHEME.match(self.template):
             raise self._refuse("begin with a scheme, for example notes://")
-        parts = _EXPRESSION.split(self.template)
-        if any("{" in part or "}" in part for part in parts[::2]):
+        literals = _EXPRESSION.split(self.template)[::2]
+        if any("{" in literal or "}" in literal for literal in literals):
             raise self._refuse("braces do not match")
-        pattern = re.escape(parts[0])
-        # Each expression, the literal after it, and the expression after that.
-        followers = [*parts[3::2], None]
-        for expression, literal, following in zip(
-            parts[1::2], parts[2::2], followers, strict=False
+        return literals
+
+    def _compile(self, literals: Sequence[str]) -> Iterator[Step]:
+        yield Literal.of(literals[0])
+        before = ""
+        for expression, literal in zip(
+            _EXPRESSION.findall(self.template), literals[1:], strict=True
         ):
-            matched = self._expression(expression) + re.escape(literal)
-            commits = self._commits(expression, literal, following)
-            pattern += f"(?>{matched})" if commits else matched
-        return pattern
+            if before and _operator(expression) in ("", "+"):
+                raise self._refuse(f"nothing stands between {{{before}}} and {{{expression}}}")
+            yield from self._expression(expression)
+            yield Literal.of(literal)
+            before = "" if literal else expression
 
-    def _commits(self, expression: str, literal: str, following: str | None) -> bool:
-        """Return whether the first place where ``literal`` stands may be taken for good.
-
-        It may if what follows takes at least the same characters. Without that, a URI of hyphens
-        for ``{year}-{month}-{day}.json`` would be tried in all its ways, which are too many.
-        """
-        if following is None or (wider := _WIDTHS.get(_operator(following))) is None:
-            return False
-        if not literal:
-            raise self._refuse(f"nothing stands between {{{expression}}} and {{{following}}}")
-        return _WIDTHS.get(_operator(expression), wider + 1) <= wider
-
-    def _expression(self, expression: str) -> str:
+    def _expression(self, expression: str) -> list[Step]:
         operator = _operator(expression)
         names = expression[len(operator) :].split(",")
         for name in names:
             self._add(name)
         first, separator, named, allowed = _OPERATORS[operator]
+        if allowed == ANY and len(names) > 1:
+            raise self._refuse(_no_end_in_sight(expression, operator, names))
         if named:
             # Servers must not depend on the order of a query, but a template states one.
-            pairs = (f"(?:[?&]{name}=(?P<{name}>{allowed}*))?" for name in names)
-            return "".join(pairs)
-        groups = [f"(?P<{name}>{allowed}+?)" for name in names]
+            return [step for name in names for step in _pair(name, allowed)]
+        values = [Value(name, allowed) for name in names]
         if not first:
-            return re.escape(separator).join(groups)
+            return _separated(values, separator)
         # RFC 6570, section 3.2.1: what has no value is left out, its separator with it.
-        pattern = ""
-        for group in reversed(groups[1:]):
-            pattern = f"(?:{re.escape(separator)}{group}{pattern})?"
-        return f"(?:{re.escape(first)}{groups[0]}{pattern})?"
+        steps: list[Step] = []
+        for number in range(len(values) - 1, -1, -1):
+            begin = Literal.of(separator if number else first)
+            steps = [Skip(2 + len(steps)), begin, values[number], *steps]
+        return steps
 
     def _add(self, name: str) -> None:
         if not _VARIABLE.fullmatch(name):
@@ -138,6 +133,26 @@ def canonical(uri: str) -> str:
     """
     uri = _ENCODED.sub(lambda found: _decode_unreserved(found[0]), uri)
     return quote(uri, safe=_RESERVED + "%", errors="surrogatepass")
+
+
+def _no_end_in_sight(expression: str, operator: str, names: Sequence[str]) -> str:
+    cure = f"take them as one, for example {{#{names[0]}}}"
+    if operator == "+":
+        apart = "/".join(f"{{+{name}}}" for name in names)
+        cure = f"give each an expression of its own, for example {apart}"
+    return f"the values of {{{expression}}} may contain the comma that stands between them; {cure}"
+
+
+def _pair(name: str, allowed: bytes) -> list[Step]:
+    begin = Literal((b"?&", *Literal.of(f"{name}=").characters))
+    return [Skip(2), begin, Value(name, allowed, may_be_empty=True)]
+
+
+def _separated(values: Sequence[Value], separator: str) -> list[Step]:
+    steps: list[Step] = [values[0]]
+    for value in values[1:]:
+        steps += [Literal.of(separator), value]
+    return steps
 
 
 def _decode_unreserved(encoded: str) -> str:

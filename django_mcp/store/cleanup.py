@@ -12,16 +12,13 @@ others insert.
 
 from __future__ import annotations
 
-import logging
-import random
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
-from django.db import DatabaseError, models
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db import models
+from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, When
 
 from ..call_counts import CallCount
 from ..clock import DatabaseNow
@@ -29,22 +26,17 @@ from ..conf import get_settings
 from ..models import Change, OutgoingMessage, PendingRequest, Session, Stream, Subscription
 from ..server.changes import Kind as Topics
 from . import limits
-from .database import alias, has_collided, insist, is_outage
+from .database import alias, insist
 from .living import stale_sessions
 from .pending import State, early_cancellations, lease
+from .redeeming import expired_states
 from .sessions import end_expired
 from .settling import settle
 
-logger = logging.getLogger("django_mcp.store")
-
 BATCH: Final = 500
 """Most rows that go in one statement, unless the command says otherwise."""
-SWEPT: Final = 200
-"""Most rows that go in one step of the sweep, for which messages wait: some milliseconds."""
-SWEEP: Final = 30.0
-"""Seconds between two rounds of a process, while it has something in flight."""
-STEP: Final = 0.5
-"""Least seconds between two steps of a round: the thread has messages to see to."""
+MESSAGES: Final = 4
+"""About how many a stream has: a step takes on as many streams as it can be done with."""
 COUNTED: Final = 100_000
 """Rows of one kind that are counted at most."""
 ABANDONED: Final = timedelta(days=1)
@@ -62,6 +54,8 @@ class Batch(NamedTuple):
     """How many rows it has forgotten."""
     more: bool
     """Whether there may be more to do."""
+    in_vain: bool = False
+    """Whether this was only a look at a part of what there is, and nothing there was to go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,55 +92,18 @@ def kinds() -> list[Kind]:
         Kind("messages", _old_messages, _forget_messages),
         Kind("early cancellations", _old_cancellations, _forget_cancellations),
         Kind("requests", _old_requests, _forget_requests),
-        Kind("streams", _old_streams, _forget_streams),
-        Kind("ended sessions", _old_sessions, _forget_sessions),
+        Kind(
+            "streams", _old_streams, _Pages(_cleared_streams, "closed", "stream", _forget_streams)
+        ),
+        Kind(
+            "ended sessions",
+            _old_sessions,
+            _Pages(_old_sessions, "ended", "session", _forget_sessions),
+        ),
         Kind("changes", _unheard_changes, _Walk(_unheard_changes, _unheard())),
         Kind("call counts", _past_counts, _forget_counts),
+        Kind("redeemed states", expired_states, _forget_redeemed),
     ]
-
-
-class Sweep:
-    """A round of cleaning now and then, one small step at a time. For the ledger's thread.
-
-    A process begins one only when it is in use, so that a site where nothing happens costs nothing.
-    """
-
-    def __init__(self) -> None:
-        # Processes that were started together do not sweep together.
-        self._round = self._step = time.monotonic() + random.uniform(0, SWEEP)
-        self._left: list[Kind] = []
-        self._due = False
-
-    def __bool__(self) -> bool:
-        """Whether a round is under way."""
-        return bool(self._left)
-
-    def stir(self) -> None:
-        """See to it that there is another round, for something is written. From any thread."""
-        self._due = True
-
-    def tick(self) -> None:
-        """Take one step, if a round is due or under way."""
-        now = time.monotonic()
-        if not self._left and self._due and now >= self._round:
-            self._due, self._round, self._left = False, now + SWEEP, kinds()
-        if not self._left or now < self._step:
-            return
-        self._step = now + STEP
-        kind = self._left.pop(0)
-        try:
-            more = kind.forget(SWEPT).more
-        except DatabaseError as error:
-            if is_outage(error):
-                raise
-            # The next round is soon enough: others write, and messages must not wait for this.
-            more = False
-            if not has_collided(error):
-                logger.warning("Old %s could not be removed: %s", kind.name, error)
-        if more:
-            # Children before their parents, or these would be looked through in vain. A walk can
-            # be long, and holds up nobody.
-            self._left.insert(len(self._left) if isinstance(kind.forget, _Walk) else 0, kind)
 
 
 class _Walk:
@@ -168,7 +125,42 @@ class _Walk:
         dead = self._dead().filter(pk__in=page).values_list("pk", flat=True)
         number = _delete(rows.filter(self._still), list(dead)) if page else 0
         self._last = page[-1] if page else self._last
-        return Batch(number, len(page) == limit)
+        return Batch(number, len(page) == limit, in_vain=not number)
+
+
+class _Pages:
+    """Goes through what is old enough, page by page, and forgets what no request refers to.
+
+    Oldest first, as the index has it. What is still referred to is passed over, and not looked at
+    again and again while its children go: it comes in the next round.
+    """
+
+    def __init__(
+        self,
+        due: Callable[[], QuerySet[Any]],
+        oldest: str,
+        by: str,
+        forget: Callable[[Sequence[Any], int], Batch],
+    ) -> None:
+        self._due = due
+        self._oldest = oldest
+        self._by = by
+        self._forget = forget
+        self._passed = 0
+
+    def __call__(self, limit: int) -> Batch:
+        due = self._due().order_by(self._oldest)
+        page = list(due.values_list("pk", flat=True)[self._passed : self._passed + limit])
+        free = Case(When(_unasked(self._by), then=True), default=False)
+        # What somebody else has removed by now is not there to be passed over.
+        there = self._due().filter(pk__in=page).values_list("pk", free) if page else ()
+        found = dict(there)
+        freed = [key for key, is_free in found.items() if is_free]
+        done = self._forget(freed, limit) if freed else Batch(0, more=False)
+        if done.more:
+            return done  # some of them are still there, and come first again
+        self._passed += len(found) - len(freed)
+        return Batch(done.number, len(page) == limit, in_vain=not freed)
 
 
 # Rules. Every age is the database's.
@@ -216,16 +208,17 @@ def _old_messages() -> QuerySet[Any]:
 
 def _forget_messages(limit: int) -> Batch:
     closed = _rows(Stream).filter(cleared=False, closed__lt=DatabaseNow() - _replayable())
-    keys = list(closed.values_list("pk", flat=True)[:limit])
+    number = max(1, limit // MESSAGES)
+    keys = list(closed.order_by("closed").values_list("pk", flat=True)[:number])
     if not keys:
         return Batch(0, False)
     streams = _rows(Stream).filter(pk__in=keys)
     # The number first: whoever asks for what is being deleted is told so.
     streams.filter(trimmed__lt=F("next_seq") - 1).update(trimmed=F("next_seq") - 1)
-    number, more = _forget(_rows(OutgoingMessage).filter(stream__in=keys), limit)
-    if not more:
+    done = _forget(_rows(OutgoingMessage).filter(stream__in=keys), limit)
+    if not done.more:
         streams.update(cleared=True)
-    return Batch(number, more or len(keys) == limit)
+    return Batch(done.number, done.more or len(keys) == number)
 
 
 def _old_requests() -> QuerySet[Any]:
@@ -239,16 +232,26 @@ def _old_requests() -> QuerySet[Any]:
 
 
 def _forget_requests(limit: int) -> Batch:
-    asked = PendingRequest.objects.filter(parent=OuterRef("pk"))
-    rows = _old_requests().filter(~Exists(asked))
-    parents = dict(rows.values_list("pk", "parent_id")[:limit])
-    keys = list(parents)
+    free = _old_requests().filter(_unasked("parent"))
+    callers = dict(free.values_list("pk", "parent_id")[:limit])
+    number = _delete_requests(list(callers))
+    asking = {caller for caller in callers.values() if caller}
+    if asking:
+        # Where questions went, the calls that had asked them can go now.
+        number += _delete_requests(list(free.filter(pk__in=asking).values_list("pk", flat=True)))
+    return Batch(number, len(callers) == limit)
+
+
+def _delete_requests(keys: Sequence[Any]) -> int:
     if keys:
         heard = _rows(Subscription).filter(request__in=keys)
         _delete(_rows(Subscription), list(heard.values_list("pk", flat=True)))
-    # Where questions went, the calls that had asked them can go now.
-    more = len(keys) == limit or any(parents.values())
-    return Batch(_delete(_rows(PendingRequest), keys), more)
+    return _delete(_rows(PendingRequest), keys)
+
+
+def _unasked(by: str) -> Q:
+    """Return the condition that no request refers to a row, as its parent, stream or session."""
+    return Q(~Exists(PendingRequest.objects.filter(**{by: OuterRef("pk")})))
 
 
 def _old_cancellations() -> QuerySet[Any]:
@@ -264,21 +267,22 @@ def _old_streams() -> QuerySet[Any]:
     return _rows(Stream).filter(closed__lt=DatabaseNow() - _kept())
 
 
-def _forget_streams(limit: int) -> Batch:
-    requests = PendingRequest.objects.filter(stream=OuterRef("pk"))
-    return _forget(_old_streams().filter(~Exists(requests), cleared=True), limit)
+def _cleared_streams() -> QuerySet[Any]:
+    return _old_streams().filter(cleared=True)
+
+
+def _forget_streams(keys: Sequence[Any], limit: int) -> Batch:
+    return Batch(_delete(_rows(Stream), keys), more=False)
 
 
 def _old_sessions() -> QuerySet[Any]:
     return _rows(Session).filter(ended__lt=DatabaseNow() - _kept())
 
 
-def _forget_sessions(limit: int) -> Batch:
-    requests = PendingRequest.objects.filter(session=OuterRef("pk"))
-    keys = list(_old_sessions().filter(~Exists(requests)).values_list("pk", flat=True)[:limit])
-    if keys and _forget_left(keys, limit):
-        return Batch(0, True)
-    return Batch(_delete(_rows(Session), keys), len(keys) == limit)
+def _forget_sessions(keys: Sequence[Any], limit: int) -> Batch:
+    if _forget_left(keys, limit):
+        return Batch(0, more=True)
+    return Batch(_delete(_rows(Session), keys), more=False)
 
 
 def _forget_left(sessions: Sequence[Any], limit: int) -> bool:
@@ -323,6 +327,10 @@ def _past_counts() -> QuerySet[Any]:
 def _forget_counts(limit: int) -> Batch:
     number = limits.prune(at_once=limit)
     return Batch(number, number == limit)
+
+
+def _forget_redeemed(limit: int) -> Batch:
+    return _forget(expired_states(), limit)
 
 
 def _forget(rows: QuerySet[Any], limit: int) -> Batch:

@@ -8,23 +8,28 @@ there was gets them from here, without their being read back.
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from django.db import transaction
 from django.db.models import F, QuerySet
 
 from ..conf import get_settings
-from ..models import OutgoingMessage, Session, Stream
+from ..models import OutgoingMessage, Session, Stream, Subscription
 from ..protocol.messages import encode, notification
 from ..server.changes import LISTS, Kind, Topic
+from ..server.ports import Principal
 from . import subscriptions
+from .audience import is_ours, users_of
 from .batches import Message
 from .changes import Key, News
-from .database import alias
+from .database import alias, is_outage
 from .readers import Reader
+
+logger = logging.getLogger("django_mcp.store")
 
 AT_ONCE: Final = 100
 """Most streams that are written to in one transaction."""
@@ -46,6 +51,10 @@ class OwnStream:
     """The number of the last change that has been folded in, or was of no interest."""
     initialized: bool = False
     """Whether the session is known to be ready: that it stays until it ends."""
+    principal: Principal | None = None
+    """Whose it is."""
+    may_read: Callable[[str, Any], bool] | None = None
+    """Says of a URI and a user whether the one may be read by the other, if not all are by all."""
     epoch: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -59,6 +68,10 @@ class OwnStream:
     def see(self, number: int) -> None:
         """Note that changes up to a number are done with."""
         self.seen = max(self.seen, number)
+
+
+_Update = tuple[OwnStream, int, Subscription]
+"""Whom a subscription lets hear of a change, and the number of that."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,12 +127,35 @@ def _found(own: Sequence[OwnStream], news: Mapping[str, News]) -> dict[OwnStream
                 found[each].append((number, _LIST_CHANGED[kind]))
     for server in {each.server for each in own}:
         mine = [each for each in own if each.server == server]
-        for each, number, uri in _updated(mine, news[server]):
-            found[each].append((number, _body(Topic(Kind.RESOURCE, uri))))
+        for each, number, row in _readable(list(_updated(mine, news[server]))):
+            found[each].append((number, _body(Topic(Kind.RESOURCE, row.uri))))
     return found
 
 
-def _updated(own: Sequence[OwnStream], news: News) -> Iterable[tuple[OwnStream, int, str]]:
+def _readable(updates: Sequence[_Update]) -> Iterator[_Update]:
+    """Yield what may still be read by who is to be told of it, and end the other subscriptions."""
+    asked = [own.principal for own, *_ in updates if own.may_read and own.principal]
+    users = users_of(asked) if asked else {}
+    lost: list[int] = []
+    for own, number, row in updates:
+        if own.may_read is None or own.principal is None:
+            yield own, number, row
+            continue
+        user = users.get(own.principal.user.pk) if is_ours(own.principal) else own.principal.user
+        try:
+            if user is not None and own.may_read(row.uri, user):
+                yield own, number, row
+            else:
+                lost.append(row.pk)
+        except Exception as error:
+            # He is not told of this change; the next is another chance to find out.
+            if is_outage(error):
+                raise
+            logger.exception("Whether a subscriber may read a resource could not be found out")
+    subscriptions.end(lost)
+
+
+def _updated(own: Sequence[OwnStream], news: News) -> Iterator[_Update]:
     """Yield what has changed of what the sessions of one server are subscribed to."""
     by_session: dict[str, list[OwnStream]] = defaultdict(list)
     for each in own:
@@ -129,7 +165,7 @@ def _updated(own: Sequence[OwnStream], news: News) -> Iterable[tuple[OwnStream, 
         number = news.changed[Key(Kind.RESOURCE, row.uri_digest)]
         for each in by_session[str(row.session_id)]:
             if number > max(each.seen, row.changes_seen):
-                yield each, number, row.uri
+                yield each, number, row
 
 
 def _show(folds: Sequence[_Fold]) -> set[OwnStream]:

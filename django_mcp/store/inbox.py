@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -14,7 +15,12 @@ from ..server.ports import SessionInfo
 from .database import alias, available, insist
 from .ledger import ledger
 from .living import LIVE
-from .pending import CANCELLATION, Direction, State, storable
+from .pending import CANCELLATION, Direction, State, early_cancellations, storable
+
+MAX_EARLY: Final = 100
+"""Most cancellations that a session has waiting for calls which may still get a row."""
+MOST_AT_ONCE: Final = 100
+"""Most that one more removes: where an older version left them, there may be very many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,7 @@ class Inbox:
             if leave_word:
                 # A call at another worker may have no row yet. When it gets one, it finds this:
                 # both transactions begin by locking the session's row, so one sees the other.
+                _forget_surplus(session)
                 PendingRequest.objects.using(alias()).create(
                     session_id=session.id,
                     server=self.server,
@@ -95,6 +102,15 @@ def cancel_calls(rows: QuerySet[PendingRequest]) -> int:
         told = insist(lambda: calls.update(cancel_requested=True))
     ledger().doorbell.ring(channels)
     return told
+
+
+def _forget_surplus(session: SessionInfo) -> None:
+    """See that one more cancellation fits among those of a session that found no call."""
+    # The oldest go: what they were meant for has ended, or has had its row for long.
+    left = early_cancellations().filter(session__pk=session.id).order_by("-created", "-id")
+    surplus = list(left.values_list("pk", flat=True)[MAX_EARLY - 1 : MAX_EARLY + MOST_AT_ONCE])
+    if surplus:
+        PendingRequest.objects.using(alias()).filter(pk__in=surplus)._raw_delete(alias())
 
 
 def _running(session: SessionInfo) -> QuerySet[PendingRequest]:

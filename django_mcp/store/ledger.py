@@ -24,7 +24,6 @@ from ..server.changes import Topic
 from . import session_cache
 from .audience import Audience
 from .batches import Batch, Kept
-from .cleanup import Sweep
 from .database import has_collided, is_outage, wait_briefly
 from .doorbell import FORGET, Doorbell
 from .listeners import Changes
@@ -34,6 +33,7 @@ from .readers import Readers
 from .requests import Requests
 from .sessions import note_use
 from .settling import Settling
+from .sweep import Sweep
 
 logger = logging.getLogger("django_mcp.store")
 
@@ -146,6 +146,16 @@ class Ledger:
 
     def tick(self) -> None:
         """Do everything that is due. Called by the thread; by hand in tests."""
+        try:
+            self._look_after_rows()
+        finally:
+            # Last, and no oftener: users may be in another database, which may be away. And also
+            # if this one is: who stays while nobody can be asked does not stay for long.
+            if time.monotonic() - self._asked >= PAUSE:
+                self._asked = time.monotonic()
+                self.audience.look()
+
+    def _look_after_rows(self) -> None:
         self._write()
         if self._rung or time.monotonic() - self._looked >= PAUSE:
             self._rung = False
@@ -161,13 +171,10 @@ class Ledger:
             self.doorbell.ring(self.settling.tick())
             self.readers.look()
             self._failures = 0
-            self.sweep.tick()
         if self.changes.tick():
             self.readers.look()
-        # Last, and no oftener: users may be in another database, which may be away.
-        if time.monotonic() - self._asked >= PAUSE:
-            self._asked = time.monotonic()
-            self.audience.look()
+        # After everything for which somebody waits.
+        self.sweep.tick()
 
     def close(self) -> None:
         """Write what waits, end the threads and close the connection; tests want that."""
@@ -219,7 +226,7 @@ class Ledger:
         """Return how many seconds the thread may sleep, unless it is woken."""
         with self._lock:
             moments = [post.due - time.monotonic() for post in self._wanting if post.due]
-        return max(0, min(PAUSE, self.changes.pause, *moments))
+        return max(0, min(PAUSE, self.changes.pause, self.sweep.pause, *moments))
 
     def _is_busy(self) -> bool:
         in_flight = self.requests or self.readers or self.changes or self.settling or self.sweep

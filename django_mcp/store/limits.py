@@ -11,7 +11,9 @@ import logging
 import secrets
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from datetime import timedelta
 from typing import Final
 
@@ -40,7 +42,7 @@ def spend(key: str, rate: Rate) -> float:
     ``key`` is a digest. What is refused is not counted.
     """
     if rate.per_process:
-        return _process.spend(key, rate)
+        return _counts.get().spend(key, rate)
     name = get_settings().rate_limit_cache
     try:
         waiting = _spend_in_cache(caches[name], key, rate) if name else _spend_in_rows(key, rate)
@@ -49,7 +51,7 @@ def spend(key: str, rate: Rate) -> float:
             raise Unavailable("Too much is written at once; try again") from error
         # Whatever a cache raises that is away. Callers are not to suffer for it.
         _store.away(error)
-        return _process.spend(key, rate)
+        return _counts.get().spend(key, rate)
     _store.back()
     return waiting
 
@@ -66,7 +68,17 @@ def forget() -> None:
     _process.clear()
 
 
-class _Counts:
+@contextmanager
+def counting_in(counts: Counts) -> Iterator[None]:
+    """Count here what is called within the block, apart from the rest of the process."""
+    token = _counts.set(counts)
+    try:
+        yield
+    finally:
+        _counts.reset(token)
+
+
+class Counts:
     """The counts of one process. From any thread."""
 
     def __init__(self) -> None:
@@ -74,6 +86,7 @@ class _Counts:
         self._counts: dict[str, tuple[int, float]] = {}
 
     def spend(self, key: str, rate: Rate) -> float:
+        """Count one call, as the function of this name does."""
         now = time.monotonic()
         with self._lock:
             number, ends = self._counts.get(key, (0, 0.0))
@@ -89,6 +102,7 @@ class _Counts:
         return 0.0
 
     def clear(self) -> None:
+        """Count anew."""
         with self._lock:
             self._counts.clear()
 
@@ -166,5 +180,6 @@ def _rows() -> QuerySet[CallCount]:
     return CallCount.objects.using(alias())
 
 
-_process = _Counts()
+_process = Counts()
+_counts: ContextVar[Counts] = ContextVar("counts", default=_process)
 _store = _Store()

@@ -22,6 +22,11 @@ def live_sessions() -> QuerySet[Session]:
     return _unended().filter(_fresh() | busy())
 
 
+def idle_sessions() -> QuerySet[Session]:
+    """Return the live sessions in which no call runs."""
+    return live_sessions().filter(~busy())
+
+
 def expired_sessions() -> QuerySet[Session]:
     """Return the sessions that nobody has ended and nobody can use any more."""
     return _unended().filter(~(_fresh() | busy()))

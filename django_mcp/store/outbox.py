@@ -22,7 +22,7 @@ from ..models import OutgoingMessage, PendingRequest, Session, Stream
 from .batches import Batch, Call, Kept
 from .database import alias, has_collided, insist, is_locked, is_outage
 from .living import LIVE
-from .pending import call_row, early_cancellations, question_row
+from .pending import call_row, early_cancellations, end_questions, question_row
 from .sessions import lock_in_order
 
 State = PendingRequest.State
@@ -199,9 +199,7 @@ def _end_calls(batch: Batch) -> list[Call]:
         if not running.update(state=state, ended=DatabaseNow()):
             lost.append(call)
     if batch.post.has_asked and batch.ended:
-        ended = [call.id for call in batch.ended]
-        open_questions = _pending().filter(parent__in=ended, state=State.RUNNING)
-        open_questions.update(state=State.CANCELLED, ended=DatabaseNow())
+        end_questions([call.id for call in batch.ended])
     return lost
 
 

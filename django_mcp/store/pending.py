@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Any, Final
 
-from django.db.models import QuerySet
+from django.db.models import Case, F, Q, QuerySet, Value, When
 
 from ..clock import DatabaseNow
 from ..conf import get_settings
@@ -22,6 +24,12 @@ LISTEN: Final = "subscriptions/listen"
 """Method of a request that lasts until its client goes."""
 CANCELLATION: Final = "notifications/cancelled"
 """Method of the row that a cancellation leaves for a call that has none yet."""
+
+
+RENEWALS: Final = 3
+"""How often a lease is renewed within its time, so that one attempt or two may fail."""
+LOOKS: Final = 10
+"""How often others look, within that time, for leases that have run out."""
 
 
 def lease_seconds() -> float:
@@ -77,6 +85,25 @@ def time_out(question: Question) -> None:
     """Give a question up, unless it has been answered in this moment."""
     rows = PendingRequest.objects.using(alias()).filter(pk=question.id, state=State.RUNNING)
     rows.update(state=State.TIMED_OUT, ended=DatabaseNow())
+
+
+def end_questions(calls: Collection[uuid.UUID]) -> None:
+    """End what calls that have ended asked, and keep no answer that a user gave to it."""
+    asked = PendingRequest.objects.using(alias()).filter(parent__in=calls)
+    open_or_answered = asked.filter(Q(state=State.RUNNING) | ~Q(answer=""))
+    still_open = When(state=State.RUNNING, then=Value(State.CANCELLED))
+    # In this order: MySQL reads in each assignment what the ones before it have set.
+    open_or_answered.update(
+        ended=Case(When(state=State.RUNNING, then=DatabaseNow()), default=F("ended")),
+        state=Case(still_open, default=F("state")),
+        answer="",
+    )
+
+
+def forget_answers(questions: Collection[uuid.UUID]) -> None:
+    """Keep no longer what users have answered: whoever asked has it."""
+    rows = PendingRequest.objects.using(alias()).filter(pk__in=questions)
+    rows.exclude(answer="").update(answer="")
 
 
 def _common(post: Post) -> dict[str, Any]:

@@ -59,6 +59,8 @@ class Post:
     """
 
     id = NewId()
+    has_client = True
+    """Whether the connection that it came on is still there."""
 
     def __init__(
         self,

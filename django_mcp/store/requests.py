@@ -19,11 +19,12 @@ from ..clock import DatabaseNow
 from ..conf import get_settings
 from ..models import PendingRequest, Session
 from ..protocol.messages import RequestId, same_id
+from ..server.ports import Guard
 from .audience import Audience
 from .batches import Call
 from .database import alias
 from .living import LIVE
-from .pending import LISTEN, lease, lease_seconds
+from .pending import LISTEN, RENEWALS, forget_answers, lease, lease_seconds
 from .posts import Post
 
 State = PendingRequest.State
@@ -54,8 +55,8 @@ class Running:
     post: Post
     stop: Callable[[Stop], None]
     pulse: Callable[[], None] = lambda: None
-    guard: Callable[[Any], bool] | None = None
-    """Says whether a user may still make the call."""
+    guard: Callable[[], Guard | None] = lambda: None
+    """Returns what says whether a user may go on with the call, where not everybody may."""
 
     def cancel(self) -> None:
         """Stop the call because its client wants that."""
@@ -154,6 +155,7 @@ class Requests:
         rows = PendingRequest.objects.using(alias()).filter(pk__in=watched)
         facts = rows.values_list("id", "state", "cancel_requested", "session__state", "answer")
         gone = {key for key, each in calls.items() if each.post.is_kept}
+        taken = []
         for key, state, cancelled, session_state, answer in facts:
             gone.discard(key)
             if key in calls:
@@ -161,13 +163,17 @@ class Requests:
             elif state != State.RUNNING:
                 self.forget(key)
                 questions[key](json.loads(answer) if answer else None)
+                taken += [key] if answer else []
         for key in gone:
             # Rows go with their sessions, and with their users.
             calls[key].stop(Stop.SESSION_ENDED)
+        if taken:
+            # If this fails, they go with the end of their calls.
+            forget_answers(taken)
 
     def renew(self) -> None:
         """Renew the leases, so that nobody takes this process for dead."""
-        if not self.has_rows or time.monotonic() - self._renewed < lease_seconds() / 3:
+        if not self.has_rows or time.monotonic() - self._renewed < lease_seconds() / RENEWALS:
             return
         own = PendingRequest.objects.using(alias()).filter(
             owner=self._process_id, state=State.RUNNING

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from django.db import connections, transaction
 from django.db.models import F, QuerySet
+from django.views.decorators.debug import sensitive_variables
 
 from ..clock import DatabaseNow
 from ..conf import get_settings
@@ -24,33 +25,25 @@ from .changes import last_number
 from .database import alias, available, insist
 from .finding import digest, read_sessions, session_info, text_of
 from .leaving import refusing_who_left
-from .living import LIVE, busy, expired_sessions, live_sessions
+from .living import LIVE, busy, expired_sessions, idle_sessions, live_sessions
 from .session_cache import Remembered, forget_rows
 
-EVICTED_AT_ONCE = 50
+EVICTED_AT_ONCE: Final = 50
 """Most sessions that one ``initialize`` ends to make room."""
+ATTEMPTS: Final = 3
+"""How often it looks for such that nobody uses or ends in the same moment."""
 
 
 def end_expired(keys: Sequence[Any]) -> int:
     """End those of the sessions with these keys that have expired; return how many that were."""
-    if not keys:
-        return 0
-    with transaction.atomic(using=alias()):
-        sessions = Session.objects.using(alias()).filter(pk__in=keys)
-        # Locked first, then asked: whoever registers a call meanwhile waits for this, or is seen.
-        # In one statement the lock would be waited for with the answer at hand.
-        if not lock_in_order(keys):
-            sessions.update(state=F("state"))
-        expired = list(expired_sessions().filter(pk__in=keys).values_list("pk", flat=True))
-        sessions = Session.objects.using(alias()).filter(pk__in=expired)
-        return sessions.update(state=Session.State.ENDED, ended=DatabaseNow())
+    return len(_end_those(keys, expired_sessions))
 
 
 def end_sessions(sessions: QuerySet[Session]) -> int:
     """End those of ``sessions`` that are live; return how many that were."""
     live = sessions.filter(state__in=LIVE)
     with available():
-        ended = insist(lambda: live.update(state=Session.State.ENDED, ended=DatabaseNow()))
+        ended = insist(lambda: live.update(**_ending()))
         # Also if there was none: an attempt before may have ended it, and never heard of that.
         forget_rows(sessions)
         return ended
@@ -63,7 +56,11 @@ def lock_in_order(keys: Collection[Any]) -> bool:
     PostgreSQL locks them as it comes across them, each statement in another order, so that two
     processes would wait for each other. MySQL comes by the key; SQLite has one lock.
     """
-    if len(keys) < 2 or not connections[alias()].features.has_select_for_no_key_update:
+    return len(keys) > 1 and _lock_rows(keys)
+
+
+def _lock_rows(keys: Collection[Any]) -> bool:
+    if not connections[alias()].features.has_select_for_no_key_update:
         return False
     rows = Session.objects.using(alias()).filter(pk__in=keys).order_by("pk")
     list(rows.select_for_update(no_key=True).values_list("pk", flat=True))
@@ -97,6 +94,7 @@ class SessionStore:
 
     server: str
 
+    @sensitive_variables("secret")
     def find(self, secret: str, principal: Principal) -> SessionInfo:
         """Return the live session that ``secret`` names, if it is the principal's own.
 
@@ -128,7 +126,8 @@ class SessionStore:
     def open(
         self, principal: Principal, revision: Revision, sender: Sender
     ) -> tuple[SessionInfo, str]:
-        """Open a session, ending the longest idle ones where a cap has been reached.
+        """Open a session, ending the longest idle ones where a cap has been reached: those of the
+        same caller first, and of the anonymous only for the anonymous.
 
         Raises if the user has been deleted in the meantime.
         """
@@ -169,10 +168,11 @@ class SessionStore:
         with available():
             forget_rows(Session.objects.using(alias()).filter(pk=session.id))
 
-    def end(self, secret: str, principal: Principal) -> None:
-        """End a session at its client's wish; raises if it is not there to be ended."""
+    def end(self, key: str, principal: Principal) -> None:
+        """End the session with the digest ``key`` at its client's wish; raises if there is none."""
         with available():
-            mine = Session.objects.using(alias()).filter(pk=self.find(secret, principal).id)
+            found = self.own(read_sessions([key]).get(key), principal)
+            mine = Session.objects.using(alias()).filter(pk=found.id)
         if not end_sessions(mine):
             raise SessionNotFound
 
@@ -183,27 +183,94 @@ class SessionStore:
                 raise SessionNotFound
 
     def _make_room(self, principal: Principal) -> None:
-        settings = get_settings()
-        if principal.user_id:
-            _evict(self._of_user(principal), settings.max_sessions_per_user)
-        # Counting all sessions is not free. Near a large cap one open in so many counts, which
-        # lets the number exceed the cap by about a thousandth.
-        if secrets.randbelow(1 + settings.max_sessions // 1000) == 0:
-            _evict(live_sessions(), settings.max_sessions)
+        settings, anonymous = get_settings(), _anonymous_sessions()
+        if principal.is_anonymous:
+            share = max(1, int(settings.max_sessions * settings.anonymous_sessions_share))
+            groups = [anonymous]
+            if _is_counted(share):
+                _make_room_in(anonymous, share, groups)
+        else:
+            own = _sessions_of(principal)
+            _make_room_in(own, settings.max_sessions_per_user, [own])
+            # The last resort is for whoever has no session yet: each caller gets at one of those
+            # that are of no use to anybody, and at no more.
+            groups = [own, anonymous, live_sessions()]
+        if _is_counted(settings.max_sessions):
+            _make_room_in(live_sessions(), settings.max_sessions, groups)
 
-    def _of_user(self, principal: Principal) -> QuerySet[Session]:
-        return live_sessions().filter(user_id=_user_key(principal))
+
+def _is_counted(cap: int) -> bool:
+    """Return whether to count this time: near a large cap one open in so many does.
+
+    Counting many sessions is not free. So their number may exceed the cap by about a thousandth.
+    """
+    return secrets.randbelow(1 + cap // 1000) == 0
 
 
-def _evict(sessions: QuerySet[Session], cap: int) -> None:
-    surplus = sessions.order_by().count() + 1 - cap
-    if surplus <= 0:
-        return
-    idle = sessions.filter(~busy()).order_by("last_active").values_list("pk", flat=True)
-    chosen = list(idle[: min(surplus, EVICTED_AT_ONCE)])
-    ended = end_sessions(Session.objects.using(alias()).filter(~busy(), pk__in=chosen))
-    if not ended:
-        raise Unavailable("Too many sessions are busy; try again later", retry_after=30)
+def _make_room_in(
+    counted: QuerySet[Session], cap: int, groups: Sequence[QuerySet[Session]]
+) -> None:
+    """End idle sessions where ``counted`` has no room for one more: of the first group with any."""
+    for _ in range(ATTEMPTS):
+        surplus = counted.order_by().count() + 1 - cap
+        if surplus <= 0:
+            return
+        keys = _longest_idle(groups, min(surplus, EVICTED_AT_ONCE))
+        if not keys:
+            break
+        if _end_idle(keys):
+            return
+        # They are in use by now, or somebody else has ended them to make room.
+    raise Unavailable("Too many sessions are busy; try again later", retry_after=30)
+
+
+def _longest_idle(groups: Sequence[QuerySet[Session]], number: int) -> list[Any]:
+    for group in groups:
+        idle = group.filter(~busy()).order_by("last_active").values_list("pk", flat=True)
+        keys = list(idle[:number])
+        if keys:
+            return keys
+    return []
+
+
+def _end_idle(keys: Sequence[Any]) -> int:
+    ended = _end_those(keys, idle_sessions)
+    forget_rows(Session.objects.using(alias()).filter(pk__in=ended))
+    return len(ended)
+
+
+def _end_those(keys: Sequence[Any], still: Callable[[], QuerySet[Session]]) -> list[Any]:
+    """End those of the sessions with these keys that are ``still`` found once they are locked."""
+    if not keys:
+        return []
+    with transaction.atomic(using=alias()):
+        sessions = Session.objects.using(alias()).filter(pk__in=keys)
+        # Locked first, then asked, in the next statement: whoever registers a call meanwhile waits
+        # for this, or is seen. In one statement the lock would be waited for with the answer at
+        # hand: on PostgreSQL a condition on other tables is not looked at again.
+        if not _lock_rows(keys):
+            sessions.update(state=F("state"))
+        found = list(still().filter(pk__in=keys).values_list("pk", flat=True))
+        Session.objects.using(alias()).filter(pk__in=found).update(**_ending())
+    return found
+
+
+def _ending() -> dict[str, Any]:
+    """Return what a session's row is when it has ended: nobody asks what its client said."""
+    said: dict[str, Any] = {"client_info": {}, "client_capabilities": {}}
+    return {"state": Session.State.ENDED, "ended": DatabaseNow(), **said}
+
+
+def _sessions_of(principal: Principal) -> QuerySet[Session]:
+    """Return the live sessions of a user, whichever the client; without a user, of a client."""
+    key = _user_key(principal)
+    if key is None:
+        return live_sessions().filter(user=None, client_id=principal.client_id)
+    return live_sessions().filter(user_id=key)
+
+
+def _anonymous_sessions() -> QuerySet[Session]:
+    return live_sessions().filter(user=None, client_id="")
 
 
 def _user_key(principal: Principal) -> Any:

@@ -24,7 +24,15 @@ from ..models import OutgoingMessage, PendingRequest, Stream
 from ..protocol.errors import internal_error
 from ..protocol.messages import encode, error_response
 from .database import alias, insist
-from .pending import LISTEN, Direction, State, lease_seconds
+from .pending import (
+    LISTEN,
+    LOOKS,
+    RENEWALS,
+    Direction,
+    State,
+    end_questions,
+    lease_seconds,
+)
 from .subscriptions import end_listening
 
 logger = logging.getLogger("django_mcp.store")
@@ -50,7 +58,7 @@ class Heartbeat:
     def beat(self) -> None:
         """Note that the bookkeeping has succeeded."""
         now = time.monotonic()
-        if now - self._last > lease_seconds() / 3:
+        if now - self._last > lease_seconds() / RENEWALS:
             self._since = now
         self._last = now
 
@@ -79,7 +87,7 @@ class Settling:
 
     def tick(self) -> list[str]:
         """Settle what is due; return the channels of those who show its streams."""
-        if not self or time.monotonic() - self._looked < lease_seconds() / 6:
+        if not self or time.monotonic() - self._looked < lease_seconds() / LOOKS:
             return []
         self._looked, self._due = time.monotonic(), False
         self._waiting = _requests().filter(_expired()).exists()
@@ -143,8 +151,7 @@ def _settle(abandoned: _Abandoned, expired: Q) -> str | None:
             living = Q(state=State.RUNNING, direction=Direction.FROM_CLIENT, owner=abandoned.owner)
             others = _requests().filter(living, stream=abandoned.stream)
             ended += [key for key in others.values_list("pk", flat=True) if _end(key, living)]
-        questions = _requests().filter(parent__in=ended, state=State.RUNNING)
-        questions.update(state=State.CANCELLED, ended=DatabaseNow())
+        end_questions(ended)
         rows = _requests().filter(pk__in=ended).order_by("pk")
         facts = list(rows.values_list("pk", "request_id", "method", "server"))
         for key, _, method, _ in facts:

@@ -65,6 +65,12 @@ def of_sessions(sessions: Iterable[str], digests: Sequence[str]) -> Iterable[Sub
         yield from _rows().filter(session__in=keys, uri_digest__in=batch)
 
 
+def end(subscriptions: Sequence[int]) -> None:
+    """Remove the subscriptions with these keys."""
+    for batch in in_batches(subscriptions):
+        _rows().filter(pk__in=batch).delete()
+
+
 def begin_listening(call: Call, post: Post, resources: Sequence[Topic], **owned: str) -> int:
     """Give a request that listens its rows; return the number of the last change before it.
 

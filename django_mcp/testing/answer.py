@@ -83,8 +83,7 @@ def _messages(response: HttpResponse) -> list[dict[str, Any]]:
         return []
     if response.headers.get("Content-Type") != sse.MEDIA_TYPE:
         return [json.loads(response.content)]
-    lines = response.content.decode().splitlines()
-    return [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
+    return [json.loads(event.data) for event in sse.read_events(response.content) if event.data]
 
 
 def _texts(value: Any) -> list[str]:

@@ -57,8 +57,6 @@ class MCPClient:
         answers: Answers | None = None,
         log_level: str | None = None,
     ) -> None:
-        # Limits, too, are each test's own.
-        limits.forget()
         self.server = server
         self.log_level = log_level
         self.revision = BY_NAME[revision]
@@ -70,6 +68,8 @@ class MCPClient:
         self.headers: dict[str, str] = {}
         self._auth = auth
         self._ids = itertools.count(1)
+        # As much may be called as if nobody had called before, and nobody else may call less.
+        self._counts = limits.Counts()
 
     def as_user(self, user: Any, *, client_id: str = "") -> MCPClient:
         """Return a client that acts for ``user``, in a session of its own."""
@@ -81,6 +81,7 @@ class MCPClient:
             log_level=self.log_level,
         )
         client._user = self._user
+        client._counts = self._counts
         client.principal = Principal(user, client_id)
         client.headers = dict(self.headers)
         return client
@@ -199,7 +200,8 @@ class MCPClient:
         )
         auth = self._auth or self._let_in
         view = _View.as_view(server=self.server, auth=auth, user=self._user)
-        response = view(request)
+        with limits.counting_in(self._counts):
+            response = view(request)
         assert isinstance(response, HttpResponse)
         return response
 

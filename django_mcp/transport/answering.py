@@ -239,7 +239,7 @@ class Answering:
 
     def _disconnect(self) -> None:
         """Take note that the connection has gone, or has shown everything."""
-        self._connected = False
+        self._connected = self._post.has_client = False
         self._mailbox.close()
         if self._reader is not None:
             ledger().readers.remove(self._reader)

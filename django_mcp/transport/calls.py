@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from ..protocol.errors import ErrorCode, MCPError
 from ..server.ports import Runner
 from ..store.database import is_in_transaction
 from ..store.ledger import ledger
-from ..store.requests import Running
+from ..store.requests import Running, Stop
 from . import shutdown
 from .answering import Answering
 from .connections import open_connections
 from .http import Reply
+from .limiting import caller_of
+from .making import ended_early
 from .peers import Collected
-from .posted import Item, Posted, state_of
+from .posted import Item, Outcome, Posted, state_of
 from .replies import Answer
 from .runners import Inline, OnLanes
 
@@ -51,16 +54,28 @@ class InlineDoor:
     async def _watched(self, item: Item, posted: Posted, peer: Collected) -> Answer:
         """Make a call that is a row as soon as it has become long."""
         call, post = item.call(), posted.post(durable=False)
-        running = Running(call, post, lambda why: peer.stop(), guard=item.guard_of(peer))
+        reasons: list[Stop] = []
+
+        def stop(why: Stop) -> None:
+            peer.stop(lambda: reasons.append(why))
+
+        running = Running(call, post, stop, guard=peer.guard)
         post.begin(call)
         ledger().requests.begin(running)
         ledger().nudge()
         try:
-            answer = posted.answer(item, await item.outcome(peer, self.runner))
+            outcome = await item.outcome(peer, self.runner)
         finally:
             ledger().requests.end(running)
+        if reasons and _is_cancelled(outcome):
+            outcome = ended_early(reasons[0])
+        answer = posted.answer(item, outcome)
         post.end(call, state_of(answer.outcome), b"")
         return answer
+
+
+def _is_cancelled(outcome: Outcome) -> bool:
+    return isinstance(outcome, MCPError) and outcome.code == ErrorCode.REQUEST_CANCELLED
 
 
 class LoopDoor:
@@ -73,12 +88,13 @@ class LoopDoor:
 
     async def answer(self, posted: Posted) -> Reply:
         """See :class:`Door`."""
+        shutdown.prepare()
+        runner = OnLanes(caller_of(posted.request, posted.principal))
         if posted.speaks:
-            shutdown.prepare()
             # Before anything is in flight: whoever is refused here has not been heard.
             caller = posted.principal.limit_key
             connection = open_connections.enter(caller, waits=posted.stays)
-            return await Answering(posted, self.runner, connection).reply()
+            return await Answering(posted, runner, connection).reply()
         peer = Collected(listens=False)
-        outcomes = [(item, await item.outcome(peer, self.runner)) for item in posted.items]
+        outcomes = [(item, await item.outcome(peer, runner)) for item in posted.items]
         return posted.reply([posted.answer(*each) for each in outcomes])

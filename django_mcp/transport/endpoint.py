@@ -10,26 +10,28 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 from ..conf import Settings, get_settings
 from ..protocol import headers, lifecycle, messages
-from ..protocol.errors import ErrorCode, MCPError, TooManyRequests, internal_error
+from ..protocol.errors import INTERNAL, ErrorCode, Failed, MCPError, TooManyRequests, TryLater
 from ..protocol.lifecycle import Sender
 from ..protocol.messages import Batch, Invalid, Message, Notification, RequestId, Response
 from ..protocol.versions import NEWEST_LEGACY, Era, Revision
 from ..server.dispatcher import notify
 from ..server.exchange import Exchange
+from ..server.failures import report
 from ..server.methods import METHODS
 from ..server.ports import Peer, Policy, Ports, Principal, SessionInfo
 from ..server.progress import Progress
+from ..site_version import site_version
+from ..store.finding import digest
 from ..store.inbox import Inbox
 from ..store.sessions import SessionStore
 from ..store.subscriptions import Subscriptions
 from . import cors, gate, replies
 from .calls import Door
 from .http import Endpoint, Reply, Request
-from .limiting import count_call
+from .limiting import count_call, count_writing
 from .listening import Visitor, listen, replay, resumes
 from .posted import Item, Posted
 from .replies import Forbidden, Refused, refuse
@@ -37,8 +39,8 @@ from .usercode import DjangoBridge
 
 logger = logging.getLogger("django_mcp.request")
 
-#: Refusals in the course of things: clients ask for credentials, for a stream, after a session.
-_ORDINARY = (401, 404, 405)
+#: As much of a body is read for its id, where nobody vouches for whoever sends it.
+_REFUSED_BODY_BYTES = 4096
 
 
 async def respond(request: Request, endpoint: Endpoint, door: Door) -> Reply:
@@ -58,12 +60,10 @@ async def respond(request: Request, endpoint: Endpoint, door: Door) -> Reply:
 async def _authenticated(request: Request, endpoint: Endpoint, door: Door) -> Reply:
     try:
         principal = await gate.authenticate(request, endpoint, door.runner)
-    except Forbidden as refused:
-        if request.method != "POST":
-            raise
-        # Who is known is told with the request's id, unlike a stranger whose body is not read.
-        message = messages.parse(await gate.read_body(request))
-        return _failed(refused, _id_of(message), request)
+    except (Forbidden, TryLater) as refused:
+        # Either may be asked again: the one with other credentials, the other after a while. A
+        # client that waits for the answer finds it by the id.
+        return _failed(refused, await _id_in_little(request), request)
     visit = _Visit(request, endpoint, principal, door)
     if request.method == "POST":
         return await _post(request, visit)
@@ -74,9 +74,19 @@ async def _authenticated(request: Request, endpoint: Endpoint, door: Door) -> Re
     raise refuse(405, f"{request.method} is not supported here", Allow=cors.METHODS)
 
 
+async def _id_in_little(request: Request) -> RequestId | None:
+    """Return the id of a request that is not to be answered, if little has to be read for it."""
+    if request.method != "POST":
+        return None
+    try:
+        return _id_of(messages.parse(await gate.read_body(request, None, _REFUSED_BODY_BYTES)))
+    except Refused:
+        return None
+
+
 async def _post(request: Request, visit: _Visit) -> Reply:
     gate.check_form(request)
-    message = messages.parse(await gate.read_body(request))
+    message = await gate.read_message(request, visit.principal, visit.door.runner)
     try:
         reply = await visit.answer(message)
     except Exception as failure:
@@ -121,8 +131,8 @@ class _Visit:
     async def end_session(self) -> Reply:
         """Answer DELETE."""
         lifecycle.check_legacy_version(self.request.headers.get(headers.PROTOCOL_VERSION))
-        secret = gate.session_secret(self.request)
-        await self.door.runner.blocking(self.sessions.end, secret, self.principal)
+        key = digest(gate.session_secret(self.request))
+        await self.door.runner.blocking(self.sessions.end, key, self.principal)
         return replies.ended()
 
     async def answer(self, message: Message | Batch | Invalid) -> Reply:
@@ -133,6 +143,7 @@ class _Visit:
         if era is Era.MODERN:
             return await self._modern(message)
         if isinstance(message, messages.Request) and message.method == "initialize":
+            await self._count_writing(message)
             gate.note_opening()
             return await self._dispatch(message, NEWEST_LEGACY, Sender(), None)
         session = await self._enter()
@@ -140,6 +151,8 @@ class _Visit:
             return await self._batch(message, session)
         if isinstance(message, messages.Request):
             return await self._dispatch(message, session.revision, session.sender, session)
+        if isinstance(message, Notification):
+            await self._count_writing(message)
         await self._note(message, session)
         return replies.accepted()
 
@@ -174,7 +187,9 @@ class _Visit:
         asked = [self._item(item, session) for item in batch.items if _is_asked(item)]
         items = [await self._counted(item) for item in asked]
         for item in batch.items:
-            if isinstance(item, (Notification, Response)):
+            if isinstance(item, Response) or (
+                isinstance(item, Notification) and await self._may_write(item)
+            ):
                 await self._note(item, session)
         if not items:
             return replies.accepted()
@@ -190,7 +205,7 @@ class _Visit:
             refusal = MCPError(ErrorCode.INVALID_REQUEST, "initialize must not be part of a batch")
             return Item(item, refused=refusal)
         exchange = self._exchange(item, session.revision, session.sender, session)
-        return Item(item, exchange, guard=self._guard(item))
+        return Item(item, exchange)
 
     async def _counted(self, item: Item) -> Item:
         """Return an item of a batch as it is, or refused: the others are answered all the same."""
@@ -200,6 +215,18 @@ class _Visit:
             logger.warning("tools/call refused within a batch: %s", error)
             return replace(item, refused=error, exchange=None)
         return item
+
+    async def _may_write(self, item: Notification) -> bool:
+        """Return whether a notification of a batch is to be taken: nobody is told if it is not."""
+        try:
+            await self._count_writing(item)
+        except TooManyRequests as error:
+            logger.warning("%s dropped within a batch: %s", item.method, error)
+            return False
+        return True
+
+    async def _count_writing(self, message: messages.Request | Notification) -> None:
+        await count_writing(message, self.request, self.principal, self.door.runner)
 
     async def _count(self, message: messages.Request) -> None:
         await count_call(
@@ -215,14 +242,7 @@ class _Visit:
     ) -> Reply:
         await self._count(message)
         exchange = self._exchange(message, revision, sender, session)
-        item = Item(message, exchange, guard=self._guard(message))
-        return await self._answer([item], revision, session)
-
-    def _guard(self, message: messages.Request) -> Callable[[Any], bool] | None:
-        if message.method != "tools/call":
-            return None
-        tool = self.endpoint.server.find_tool(str(message.params.get("name")))
-        return None if tool is None or tool.permission is None else tool.allows
+        return await self._answer([Item(message, exchange)], revision, session)
 
     async def _answer(
         self,
@@ -285,6 +305,7 @@ def _ports(settings: Settings, server: str, is_public: bool) -> Ports:
         list_ttl_ms=settings.list_ttl_seconds * 1000,
         question_seconds=settings.question_seconds,
         max_subscriptions=settings.max_subscriptions,
+        version=settings.server_version or site_version(),
         public=is_public,
     )
     return Ports(SessionStore(server), Inbox(server), Subscriptions(server), DjangoBridge(), policy)
@@ -296,11 +317,23 @@ def _failed(failure: Exception, request_id: RequestId | None, request: Request) 
     elif isinstance(failure, MCPError):
         error, status, extra = failure, replies.gate_status(failure), {}
     else:
-        logger.error("%s crashed", request.method, exc_info=failure)
-        return replies.error(request_id, internal_error(), 500 if request_id is None else 200)
-    level = logging.INFO if status in _ORDINARY else logging.WARNING
+        event = f"{request.method} failed"
+        reference = report(failure, event, DjangoBridge(), request.django, logger)
+        error = Failed(f"{INTERNAL} {reference}")
+        return replies.error(request_id, error, 500 if request_id is None else 200)
+    level = logging.INFO if _is_ordinary(status, request) else logging.WARNING
     logger.log(level, "%s refused with %d: %s", request.method, status, error.message)
     return replies.error(request_id, error, status, **extra)
+
+
+def _is_ordinary(status: int, request: Request) -> bool:
+    """Return whether a refusal is in the course of things.
+
+    Clients ask for credentials, for a stream, after a session; and some, before they have one, what
+    a GET gives.
+    """
+    looks = request.method == "GET" and request.headers.get(headers.SESSION_ID) is None
+    return status in (401, 404, 405) or (looks and status in (400, 406))
 
 
 def _is_asked(item: Message | Invalid) -> bool:

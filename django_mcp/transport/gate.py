@@ -9,23 +9,27 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from django.conf import settings as django_settings
 from django.core.exceptions import DisallowedHost, ImproperlyConfigured
 from django.utils.module_loading import import_string
+from django.views.decorators.debug import sensitive_variables
 
 from ..auth import Principal, Refusal, public
 from ..conf import get_settings
-from ..protocol import headers, lifecycle
+from ..protocol import headers, lifecycle, messages
 from ..protocol.errors import ErrorCode, MCPError
+from ..protocol.messages import Batch, Invalid, Message
+from ..protocol.values import MANY_VALUES, exceeds, most_values
 from ..server.ports import Runner, SessionInfo
 from ..store.database import available, is_in_transaction
 from ..store.finding import digest, find_sessions
 from ..store.ledger import ledger
 from ..store.sessions import SessionStore
 from .http import BodyTooLarge, Endpoint, Request, allowed_hosts, is_host_among
+from .limiting import caller_of
 from .replies import Forbidden, Refused, refuse
 
 logger = logging.getLogger("django_mcp.request")
@@ -68,6 +72,9 @@ async def authenticate(request: Request, endpoint: Endpoint, runner: Runner) -> 
     with available():
         verdict = await runner.ask(auth, django_request)
     principal = _principal(verdict)
+    if principal is None:
+        refusal = verdict if isinstance(verdict, Refusal) else Refusal()
+        raise _refused(refusal, request, endpoint)
     django_request.user = principal.user
     return principal
 
@@ -93,19 +100,37 @@ def check_takes_events(request: Request) -> None:
         raise refuse(406, "Accept text/event-stream")
 
 
-async def read_body(request: Request) -> bytes:
-    """Read the body, within the limit."""
-    limit = get_settings().max_body_bytes
+async def read_message(
+    request: Request, principal: Principal, runner: Runner
+) -> Message | Batch | Invalid:
+    """Read the body and what it says."""
+    settings = get_settings()
+    body = await read_body(request, principal, settings.max_body_bytes)
+    values, limit = most_values(body), settings.max_json_values
+    if values <= min(MANY_VALUES, limit) and len(body) <= messages.SMALL_BYTES:
+        return messages.parse(body, values)
+    return await runner.blocking(_parse_large, body, values, limit)
+
+
+def _parse_large(body: bytes, values: int, limit: int) -> Message | Batch | Invalid:
+    if values > limit and exceeds(body, limit):
+        raise refuse(413, f"The body holds more than {limit} JSON values; send fewer at once")
+    return messages.parse(body, values)
+
+
+async def read_body(request: Request, principal: Principal | None, limit: int) -> bytes:
+    """Read the body, within ``limit`` bytes."""
     declared = (request.headers.get("Content-Length") or "").lstrip("0")
     digits = declared.isascii() and declared.isdigit()
     try:
         if digits and (len(declared) > len(str(limit)) or int(declared) > limit):
             raise BodyTooLarge
-        return await request.read(limit)
+        return await request.read(limit, partial(caller_of, request, principal))
     except BodyTooLarge:
         raise refuse(413, f"The body exceeds {limit} bytes") from None
 
 
+@sensitive_variables("secret")
 async def enter_session(
     request: Request, endpoint: Endpoint, principal: Principal, runner: Runner
 ) -> SessionInfo:
@@ -176,28 +201,34 @@ def _auth_callable(endpoint: Endpoint) -> Callable[..., Any]:
 _imported = lru_cache(maxsize=64)(import_string)
 
 
-def _principal(verdict: Any) -> Principal:
+def _principal(verdict: Any) -> Principal | None:
     if isinstance(verdict, Principal):
         return verdict
-    if isinstance(verdict, Refusal):
-        raise _refused(verdict)
     if getattr(verdict, "is_authenticated", False):
         return Principal(verdict)
-    if verdict is None or getattr(verdict, "is_anonymous", False):
-        raise _refused(Refusal())
+    if verdict is None or isinstance(verdict, Refusal) or getattr(verdict, "is_anonymous", False):
+        return None
     raise ImproperlyConfigured(
         "AUTH must return a django_mcp.auth.Principal, a user or a django_mcp.auth.Refusal, not "
         f"{type(verdict).__name__}."
     )
 
 
-def _refused(refusal: Refusal) -> Refused:
+def _refused(refusal: Refusal, request: Request, endpoint: Endpoint) -> Refused:
     # RFC 9110, section 15.5.2: a 401 carries a challenge.
     error = MCPError(ErrorCode.INVALID_REQUEST, refusal.message)
     refused = (Forbidden if refusal.status == 403 else Refused)(refusal.status, error)
-    given = {"WWW-Authenticate": refusal.challenge, **refusal.headers}
+    challenge = refusal.challenge or _challenge(refusal.status, request, endpoint)
+    given = {"WWW-Authenticate": challenge, **refusal.headers}
     refused.headers = {name: _sendable(text) for name, text in given.items()}
     return refused
+
+
+def _challenge(status: int, request: Request, endpoint: Endpoint) -> str:
+    # RFC 6750, section 3.1: no error for whoever has shown no token.
+    was_shown = headers.bearer_token(request.headers) and status == 401
+    error = {"error": "invalid_token"} if was_shown else {}
+    return headers.bearer_challenge(realm=endpoint.server.name, **error)
 
 
 def _sendable(text: str) -> str:

@@ -9,8 +9,9 @@ from weakref import WeakKeyDictionary
 
 from ..conf import get_settings
 from ..store.prepared import MOST
-from .lanes import busy, gate_lanes
+from .lanes import gate_lanes
 from .tasks import keep, start
+from .turns import busy
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")

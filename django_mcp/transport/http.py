@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
-from ..protocol.headers import Headers
+from ..protocol.headers import SESSION_ID, Headers
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
     from ..server.registry import MCPServer
     from .streams import Shown
+
+
+SESSION_ID_VARIABLE: Final = f"HTTP_{SESSION_ID.upper().replace('-', '_')}"
+"""The ``Mcp-Session-Id`` among the variables of a Django request."""
 
 
 class BodyTooLarge(Exception):
@@ -49,8 +53,11 @@ class Request(Protocol):
     def host(self) -> str:
         """Return the host that the client named; raises ``DisallowedHost``."""
 
-    async def read(self, limit: int) -> bytes:
-        """Return the body; raises :class:`BodyTooLarge` once ``limit`` bytes are exceeded."""
+    async def read(self, limit: int, caller: Callable[[], str]) -> bytes:
+        """Return the body; raises :class:`BodyTooLarge` once ``limit`` bytes are exceeded.
+
+        ``caller`` tells whose it is, where one has to wait for it.
+        """
 
     def django(self) -> HttpRequest:
         """Return the request as Django's."""
@@ -68,7 +75,7 @@ class Reply:
 
     status: int
     body: bytes = b""
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     events: Shown | None = None
     """A stream instead of a body: chunks, each to be sent as soon as it comes."""
 

@@ -20,8 +20,8 @@ from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.db import close_old_connections, connections
 
 from ..conf import get_settings
-from ..protocol.errors import Unavailable
 from .threads import DaemonThread, Work, attempt, call_on
+from .turns import Turns
 
 T = TypeVar("T")
 
@@ -42,6 +42,10 @@ class Lane(Executor):
         self._thread = DaemonThread(name)
         self._last: Future[Any] | None = None
         self.fresh = True
+        self.caller = ""
+        """For whom it runs."""
+        self.is_lent = False
+        """Whether another runs in its place while it waits for a person."""
 
     def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Run ``function`` on the lane's thread, after what was submitted before."""
@@ -78,17 +82,23 @@ class Lane(Executor):
 
         self._thread.post(alone)
 
+    def retire(self) -> Future[None]:
+        """Close the lane's connections and end its thread, once nothing runs on it any more."""
+        closed = self._thread.submit(connections.close_all)
+        self._thread.shutdown(wait=False)
+        return closed
+
     async def close(self) -> None:
-        """Close the lane's connections and end its thread."""
-        await asyncio.wrap_future(self._thread.submit(connections.close_all))
+        """Do that, and wait for it."""
+        await asyncio.wrap_future(self.retire())
         self._thread.shutdown()
 
 
 class Lanes:
     """The lanes of one event loop; the one used last goes first, its connections are warm.
 
-    ``size`` of them run at once. A thread that waits for a person does not count: another lane
-    takes its place until it goes on.
+    About ``size`` of them run at once, and no caller keeps them from others: see :class:`Turns`. A
+    thread that waits for a person does not count: another lane takes its place until it goes on.
     """
 
     def __init__(self, size: int, name: str) -> None:
@@ -96,11 +106,9 @@ class Lanes:
         self._name = name
         self._made = 0
         self._lanes: set[Lane] = set()
-        self._idle = 0
-        self._size = size
+        self._lent = 0
         self._free: deque[Lane] = deque()
-        self._waiting = 0
-        self._available = asyncio.Semaphore(size)
+        self.turns = Turns(size)
 
     async def run(self, function: Callable[..., T], /, *args: Any) -> T:
         """Run a function of this package on a lane.
@@ -122,54 +130,42 @@ class Lanes:
         """
         # More than the thread pool that asgiref's types ask for.
         executor: Any = _Once(lane, lambda: self._on_loop(self._keep, lane))
-        token = _lanes_of_thread.set(self)
+        token = _lane_of_thread.set((self, lane))
         try:
             return await sync_to_async(function, thread_sensitive=False, executor=executor)(*args)
         finally:
-            _lanes_of_thread.reset(token)
+            _lane_of_thread.reset(token)
 
-    async def take(self) -> Lane:
-        """Return a lane, which must be given back.
+    async def take(self, caller: str = "") -> Lane:
+        """Return a lane for ``caller``, which must be given back.
 
         Waits a bounded time for one, where not too many wait already; then answers 503.
         """
-        if self._available.locked():
-            await self._wait()
-        else:
-            await self._available.acquire()  # at once
-        if self._free:
-            return self._free.pop()
+        if not self.turns.take_now(caller):
+            await self.turns.wait(caller)
+        lane = self._free.pop() if self._free else self._make()
+        lane.caller = caller
+        return lane
+
+    def _make(self) -> Lane:
         lane = Lane(f"mcp-{self._name}-{self._made}")
         self._made += 1
         self._lanes.add(lane)
         return lane
-
-    async def _wait(self) -> None:
-        settings = get_settings()
-        if self._waiting >= settings.lane_queue:
-            raise busy()
-        self._waiting += 1
-        try:
-            async with asyncio.timeout(settings.lane_wait_seconds):
-                await self._available.acquire()
-        except TimeoutError:
-            raise busy() from None
-        finally:
-            self._waiting -= 1
 
     def give_back(self, lane: Lane) -> None:
         """Take a lane back, as soon as nothing runs on it."""
         lane.release(lambda: self._on_loop(self._keep, lane))
 
     @contextmanager
-    def idle(self) -> Iterator[None]:
-        """Let another lane run while the present thread, which is a lane's, waits."""
+    def idle(self, lane: Lane) -> Iterator[None]:
+        """Let another lane run while the present thread, which is that of ``lane``, waits."""
         connections.close_all()
-        self._on_loop(self._grow)
+        self._on_loop(self._lend, lane)
         try:
             yield
         finally:
-            self._on_loop(self._shrink)
+            self._on_loop(self._go_on, lane)
 
     async def close(self) -> None:
         """End all lanes, each once nothing runs on it any more."""
@@ -192,27 +188,24 @@ class Lanes:
 
     def _keep(self, lane: Lane) -> None:
         self._free.append(lane)
-        self._available.release()
+        self.turns.give_back(lane.caller)
+        if len(self._lanes) - self._lent > max(self.turns.size, self.turns.running):
+            surplus = self._free.popleft()
+            self._lanes.discard(surplus)
+            surplus.retire()
 
-    def _grow(self) -> None:
-        self._idle += 1
-        if self._idle <= MAX_IDLE:
-            self._available.release()
+    def _lend(self, lane: Lane) -> None:
+        if self._lent < MAX_IDLE:
+            self._lent += 1
+            lane.is_lent = True
+            self.turns.give_back(lane.caller)
 
-    def _shrink(self) -> None:
-        self._idle -= 1
-        if self._idle < MAX_IDLE:
-            # One more than the others runs until the next lane is returned.
-            task = self._loop.create_task(self._take_one_out())
-            _shrinking.add(task)
-            task.add_done_callback(_shrinking.discard)
-
-    async def _take_one_out(self) -> None:
-        await self._available.acquire()
-        if self._free and len(self._lanes) - self._idle > self._size:
-            lane = self._free.popleft()
-            self._lanes.discard(lane)
-            await lane.close()
+    def _go_on(self, lane: Lane) -> None:
+        if lane.is_lent:
+            self._lent -= 1
+            lane.is_lent = False
+            # One more than the others, until the next lane is returned.
+            self.turns.hold(lane.caller)
 
     def _on_loop(self, function: Callable[..., Any], *args: Any) -> None:
         call_on(self._loop, function, *args)
@@ -223,9 +216,12 @@ class Lease(Executor):
     when the function waits for a person or ends. The function runs within ``async with``.
     """
 
-    def __init__(self, lanes: Lanes) -> None:
+    def __init__(self, lanes: Lanes, caller: str = "") -> None:
         self._lanes = lanes
+        self._caller = caller
         self._taking: asyncio.Task[Lane] | None = None
+        self._wanting: set[Future[Any]] = set()
+        """What is to run on the lane that is being taken."""
 
     async def __aenter__(self) -> None:
         # More than the thread pool that asgiref's types ask for.
@@ -243,20 +239,29 @@ class Lease(Executor):
     def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Run ``function`` on the lane, as soon as there is one. Called on the loop."""
         if self._taking is None:
-            self._taking = asyncio.create_task(self._lanes.take())
+            taking = self._lanes.take(self._caller)
+            self._taking, self._wanting = asyncio.create_task(taking), set()
         outer: Future[T] = Future()
-
-        def begin(taking: asyncio.Task[Lane]) -> None:
-            if taking.cancelled() or taking.exception() is not None:
-                outer.set_exception(taking.exception() or asyncio.CancelledError())
-            else:
-                _chain(taking.result().submit(function, *args, **kwargs), outer)
-
+        work = partial(function, *args, **kwargs)
         if self._taking.done():
-            begin(self._taking)
+            _begin(outer, work, self._taking)
         else:
-            self._taking.add_done_callback(begin)
+            self._taking.add_done_callback(partial(_begin, outer, work))
+            self._want(outer, self._taking, self._wanting)
         return outer
+
+    def _want(
+        self, outer: Future[Any], taking: asyncio.Task[Lane], wanting: set[Future[Any]]
+    ) -> None:
+        """Wait for the lane no longer than somebody waits for what is to run on it."""
+
+        def given_up(_: Future[Any]) -> None:
+            wanting.discard(outer)
+            if not wanting and taking.cancel() and self._taking is taking:
+                self._taking = None
+
+        wanting.add(outer)
+        outer.add_done_callback(given_up)
 
     def drop(self) -> None:
         """Give the lane back; the next need takes another."""
@@ -287,11 +292,12 @@ class _Once(Executor):
 @contextmanager
 def idle() -> Iterator[None]:
     """Wait in the present thread for somebody outside, without keeping a lane from others."""
-    lanes = _lanes_of_thread.get(None)
-    if lanes is None:
+    found = _lane_of_thread.get(None)
+    if found is None:
         yield
         return
-    with lanes.idle():
+    lanes, lane = found
+    with lanes.idle(lane):
         yield
 
 
@@ -325,15 +331,19 @@ def _lanes(name: str, size: int) -> Lanes:
     return mine[name]
 
 
-def busy() -> Unavailable:
-    """Return the refusal of a request for which nothing is free: 503."""
-    return Unavailable("The server is busy; try again later")
+def _begin(outer: Future[T], work: Callable[[], T], taking: asyncio.Task[Lane]) -> None:
+    """Run ``work`` on the lane that was taken, unless nobody waits for that any more."""
+    error = asyncio.CancelledError() if taking.cancelled() else taking.exception()
+    if not outer.set_running_or_notify_cancel():
+        return
+    if error is not None:
+        outer.set_exception(error)
+    else:
+        _chain(taking.result().submit(work), outer)
 
 
 def _chain(inner: Future[T], outer: Future[T]) -> None:
     def settle(done: Future[T]) -> None:
-        if not outer.set_running_or_notify_cancel():
-            return
         error = done.exception()
         if error is None:
             outer.set_result(done.result())
@@ -344,6 +354,5 @@ def _chain(inner: Future[T], outer: Future[T]) -> None:
 
 
 _by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Lanes]] = WeakKeyDictionary()
-_lanes_of_thread: ContextVar[Lanes] = ContextVar("lanes")
+_lane_of_thread: ContextVar[tuple[Lanes, Lane]] = ContextVar("lane")
 _lease: ContextVar[Lease] = ContextVar("lease")
-_shrinking: set[asyncio.Task[None]] = set()

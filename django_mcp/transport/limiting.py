@@ -1,4 +1,4 @@
-"""Whether a caller may call a tool now: decided before the call is in flight, or anything is run.
+"""Whether a caller may call a tool, or open a session, now: decided before anything is run.
 
 2025-11-25 and 2026-07-28, server/tools, "Security Considerations": servers MUST rate limit tool
 invocations.
@@ -11,10 +11,11 @@ import ipaddress
 import math
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from ..conf import get_settings
 from ..protocol.errors import TooManyRequests
+from ..protocol.messages import Notification
 from ..protocol.messages import Request as Message
 from ..server.ports import Principal, Runner
 from ..server.primitives import Tool
@@ -27,6 +28,9 @@ from .http import Request
 Charge = tuple[Rate, str, str]
 """A rate, the digest under which it is counted, and what it is a rate of, in words."""
 
+WRITING: Final = frozenset({"initialize", "notifications/cancelled"})
+"""What leaves a row each time, whatever the tools: so it is counted, too, by itself."""
+
 _rate = lru_cache(maxsize=8)(Rate.parse)
 
 
@@ -36,17 +40,37 @@ async def count_call(
     """Count a call of a tool; raises :class:`TooManyRequests` if it is one too many."""
     if message.method != "tools/call":
         return
-    tool = server.find_tool(str(message.params.get("name")))
+    tool = server.find_tool(message.target)
     own = tool if tool is not None and tool.rate is not None else None
     general = get_settings().rate_limit
     if own is None and not general:
         return
-    caller = principal.limit_key or f"at {_neighbourhood(request.address)}"
-    charges = list(_charges(general, own, server.name, caller))
+    charges = list(_charges(general, own, server.name, caller_of(request, principal)))
     if all(rate.per_process for rate, *_ in charges) and (own is None or own.permission is None):
         _spend(charges)
     else:
         await runner.ask(_spend_if_allowed, charges, own, principal.user)
+
+
+async def count_writing(
+    message: Message | Notification, request: Request, principal: Principal, runner: Runner
+) -> None:
+    """Count what leaves a row without being a call; raises as :func:`count_call` does."""
+    general = get_settings().rate_limit
+    if not general or message.method not in WRITING:
+        return
+    rate, key = _rate(general), _digest("", "writing", caller_of(request, principal))
+    charges = [(rate, key, "initialize and of cancellations")]
+    if rate.per_process:
+        _spend(charges)
+    else:
+        await runner.ask(_spend_if_allowed, charges, None, principal.user)
+
+
+def caller_of(request: Request, principal: Principal | None) -> str:
+    """Return whom limits take the caller for: of whom nothing is known, for his address."""
+    known = "" if principal is None else principal.limit_key
+    return known or f"at {_neighbourhood(request.address)}"
 
 
 def _charges(general: str | None, tool: Tool | None, server: str, caller: str) -> Iterator[Charge]:

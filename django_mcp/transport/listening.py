@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from ..conf import get_settings
 from ..models import PendingRequest, Stream
@@ -19,6 +19,7 @@ from ..protocol.errors import internal_error
 from ..protocol.messages import encode, error_response
 from ..server.capabilities import FEATURES
 from ..server.changes import LISTS, Kind
+from ..server.methods.resources import is_readable
 from ..server.ports import Principal, Runner, SessionInfo
 from ..server.registry import MCPServer
 from ..store import changes, outbox, streams
@@ -53,8 +54,8 @@ async def listen(request: Request, visitor: Visitor, runner: Runner) -> Reply:
             stream = await runner.blocking(_open_own, visitor.session)
             return _show(stream, stream.delivered, visitor, connection)
     found, row = await _located(place, visitor, runner)
-    if _is_trimmed(row, found):
-        return replies.events_of(await runner.blocking(_trimmed, row))
+    if (end := await _end(row, found, runner)) is not None:
+        return end
     with _connecting(visitor, own=bool(row.own)) as connection:
         cursor = await _resume(row, found, visitor, runner)
         return _show(row, cursor, visitor, connection)
@@ -66,8 +67,8 @@ async def replay(request: Request, visitor: Visitor, runner: Runner) -> Reply:
     Its client comes back for the rest, here or where there is an event loop.
     """
     found, row = await _located(request.headers.get(LAST_EVENT_ID) or "", visitor, runner)
-    if _is_trimmed(row, found):
-        return replies.events_of(await runner.blocking(_trimmed, row))
+    if (end := await _end(row, found, runner)) is not None:
+        return end
     cursor = await _resume(row, found, visitor, runner)
     messages = await runner.blocking(_fetch, row, cursor, visitor)
     events = [sse.event(each.body.encode(), str(EventId(row.pk, each.seq))) for each in messages]
@@ -92,8 +93,17 @@ async def _located(place: str, visitor: Visitor, runner: Runner) -> tuple[EventI
     return found, row
 
 
-def _is_trimmed(row: Stream, found: EventId) -> bool:
-    return not row.own and found.seq < row.trimmed and not _has_seen_all(row, found)
+async def _end(row: Stream, found: EventId, runner: Runner) -> Reply | None:
+    """Return the reply to who asks for what cannot come any more; ``None`` where something can."""
+    if row.own:
+        return None
+    if row.closed is not None and found.seq >= row.next_seq - 1:
+        # What tells an EventSource not to come back (HTML, "Server-sent events"), and official
+        # clients: they come back to a stream that is empty, and complain of an error.
+        return replies.nothing_more()
+    if found.seq < row.trimmed:
+        return replies.events_of(await runner.blocking(_trimmed, row))
+    return None
 
 
 def _fetch(row: Stream, cursor: int, visitor: Visitor) -> list[Message]:
@@ -122,7 +132,7 @@ def _fold_in(row: Stream, cursor: int, visitor: Visitor) -> None:
         deliver=lambda messages: None,
         finish=lambda: None,
     )
-    own = OwnStream(reader, visitor.session.id, server.name, _lists(server), row.changes_seen)
+    own = _own_stream(reader, visitor, row.changes_seen)
     fold([own], changes.after({server.name: row.changes_seen}))
 
 
@@ -133,15 +143,8 @@ async def _resume(row: Stream, found: EventId, visitor: Visitor, runner: Runner)
         # What is lost cannot be told any more; that something may have changed can.
         cursor = row.next_seq - 1
         await runner.blocking(outbox.put, row.pk, list_changes(_lists(visitor.server)))
-    elif _has_seen_all(row, found):
-        # An empty stream would make clients come back to it for ever.
-        raise refuse(400, f"{LAST_EVENT_ID} is the end of its stream: everything has been sent")
     await runner.blocking(_take_over, row)
     return cursor
-
-
-def _has_seen_all(row: Stream, found: EventId) -> bool:
-    return not row.own and row.closed is not None and found.seq >= row.next_seq - 1
 
 
 @contextmanager
@@ -165,9 +168,8 @@ def _show(stream: Stream, cursor: int, visitor: Visitor, connection: Connection)
     )
     own = None
     if stream.own:
-        lists, session, server = _lists(visitor.server), visitor.session, visitor.server.name
-        seen = stream.changes_seen
-        own = OwnStream(reader, session.id, server, lists, seen, session.initialized)
+        own = _own_stream(reader, visitor, stream.changes_seen)
+        own.initialized = visitor.session.initialized
     shown = _shown(reader, mailbox, visitor.session, lambda: _leave(reader, own, connection))
     # Joined first, then looked for what is there already: so nothing falls in between.
     ledger().readers.add(reader)
@@ -176,6 +178,24 @@ def _show(stream: Stream, cursor: int, visitor: Visitor, connection: Connection)
         ledger().changes.add(own)
     ledger().ring()
     return replies.stream(shown)
+
+
+def _own_stream(reader: Reader, visitor: Visitor, seen: int) -> OwnStream:
+    server = visitor.server
+    is_guarded = any(resource.permission is not None for resource in server.resources)
+
+    def may_read(uri: str, user: Any) -> bool:
+        return is_readable(uri, server, user)
+
+    return OwnStream(
+        reader,
+        visitor.session.id,
+        server.name,
+        _lists(server),
+        seen,
+        principal=visitor.principal,
+        may_read=may_read if is_guarded else None,
+    )
 
 
 def _lists(server: MCPServer) -> frozenset[Kind]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from ..protocol.errors import access_revoked, cancelled, session_ended, shutting_down
+from ..protocol.errors import MCPError, access_revoked, cancelled, session_ended, shutting_down
 from ..server.ports import Runner
 from ..store.batches import Call
 from ..store.ledger import ledger
@@ -45,8 +45,8 @@ class Making:
     def watch(self, post: Post) -> None:
         """Let the ledger know of the call, unless it has ended already."""
         if not self._has_left:
-            guard = self.item.guard_of(self.peer)
-            self._running = Running(self.call, post, self._stop, self.peer.pulse, guard)
+            peer = self.peer
+            self._running = Running(self.call, post, self._stop, peer.pulse, peer.guard)
             ledger().requests.begin(self._running)
 
     def leave(self) -> None:
@@ -59,7 +59,7 @@ class Making:
     async def outcome(self, runner: Runner) -> Outcome:
         """Make the call; return how it has ended, or has been ended."""
         if self._is_over:
-            return _stopped(self._why)
+            return ended_early(self._why)
         making = start(self.item.outcome(self.peer, runner))
         if making.done():
             return making.result()
@@ -72,7 +72,7 @@ class Making:
         # waits for either.
         making.cancel()
         keep(making)
-        return _stopped(self._why)
+        return ended_early(self._why)
 
     def end(self, why: Stop | None) -> None:
         """End the call, unless it is over: by itself, if there is no ``why``. On the loop."""
@@ -92,7 +92,8 @@ class Making:
         self.peer.stop(note)
 
 
-def _stopped(why: Stop | None) -> Outcome:
+def ended_early(why: Stop | None) -> MCPError:
+    """Return how a call has ended that was told to stop."""
     return (_ENDS.get(why, cancelled) if why else cancelled)()
 
 

@@ -6,19 +6,21 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from functools import lru_cache
 from importlib import import_module
 from io import BytesIO
-from typing import Any
+from typing import Any, Final
 
 from django.conf import settings
 from django.contrib import auth
 from django.core.exceptions import DisallowedHost
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest
+from django.urls import ResolverMatch
 from django.utils.datastructures import CaseInsensitiveMapping
 from django.utils.functional import SimpleLazyObject, cached_property
 
-from ..protocol.errors import ErrorCode
-from .http import BodyTooLarge, allowed_hosts, is_host_among
-from .replies import refuse
+from ..protocol.headers import SESSION_ID
+from .bodies import Begun, bodies
+from .http import SESSION_ID_VARIABLE, BodyTooLarge, allowed_hosts, is_host_among
+from .replies import Refused
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -27,16 +29,20 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 class ScopeHeaders:
     """The headers of an ASGI scope; repeated ones are joined, as WSGI and Django join them.
 
-    Names are lower case (ASGI, "HTTP & WebSocket", "Connection Scope").
+    Names are lower case (ASGI, "HTTP & WebSocket", "Connection Scope"). Those with an underscore
+    are left out, as servers and Django do: for code that reads ``META``, it would be a hyphen.
     """
 
-    __slots__ = ("_values",)
+    __slots__ = ("_values", "raw")
 
     def __init__(self, raw: Iterable[tuple[bytes, bytes]]) -> None:
-        raw = list(raw)
-        self._values = dict(raw)
-        if len(self._values) != len(raw):
-            self._values = _joined(raw)
+        self.raw = list(raw)
+        self._values = dict(self.raw)
+        if b"_" in b"".join(self._values):
+            self.raw = [each for each in self.raw if b"_" not in each[0]]
+            self._values = dict(self.raw)
+        if len(self._values) != len(self.raw):
+            self._values = _joined(self.raw)
 
     def get(self, name: str, /) -> str | None:
         """Return the value of the header ``name``."""
@@ -44,9 +50,13 @@ class ScopeHeaders:
         return None if value is None else value.decode("latin-1")
 
     def as_mapping(self) -> CaseInsensitiveMapping[str]:
-        """Return them as ``HttpRequest.headers`` are."""
+        """Return them as ``HttpRequest.headers`` are, without what is secret in them."""
         return CaseInsensitiveMapping(
-            {name.decode("latin-1"): text.decode("latin-1") for name, text in self._values.items()}
+            {
+                name.decode("latin-1"): text.decode("latin-1")
+                for name, text in self._values.items()
+                if name != _SESSION_ID
+            }
         )
 
 
@@ -65,12 +75,16 @@ def _scope_name(name: str) -> bytes:
     return name.lower().encode("latin-1", "replace")
 
 
+_SESSION_ID: Final = _scope_name(SESSION_ID)
+
+
 class MountedRequest:
     """An ASGI request as the endpoint sees it."""
 
-    def __init__(self, scope: Scope, receive: Receive) -> None:
+    def __init__(self, scope: Scope, receive: Receive, match: ResolverMatch) -> None:
         self._scope = scope
         self._receive = receive
+        self._match = match
         self._django: LightRequest | None = None
         self.method: str = scope["method"]
         self.path: str = scope["path"]
@@ -101,21 +115,22 @@ class MountedRequest:
             raise DisallowedHost(f"Invalid HTTP_HOST header: {host!r}.")
         return host
 
-    async def read(self, limit: int) -> bytes:
+    async def read(self, limit: int, caller: Callable[[], str]) -> bytes:
         """Collect the body, counting as it comes."""
-        chunks: list[bytes] = []
-        left = limit
-        while True:
-            event = await self._receive()
-            if event["type"] == "http.disconnect":
-                raise refuse(400, "The body ended early", code=ErrorCode.PARSE_ERROR)
-            chunk = event.get("body", b"")
-            left -= len(chunk)
-            if left < 0:
+        first = Begun(self._receive())
+        if first.is_done and _is_whole(first.value):
+            # Most bodies are there with their request: nothing has to be watched.
+            body: bytes = first.value.get("body", b"")
+            if len(body) > limit:
                 raise BodyTooLarge
-            chunks.append(chunk)
-            if not event.get("more_body", False):
-                return self._keep(b"".join(chunks))
+            return self._keep(body)
+        try:
+            return self._keep(await bodies().rest(first, self._receive, limit, caller()))
+        except Refused as refused:
+            if self._scope.get("http_version", "").startswith("1"):
+                # RFC 9110, section 15.5.9: nothing else can come on this connection.
+                refused.headers["Connection"] = "close"
+            raise
 
     async def disconnected(self) -> None:
         """See :class:`django_mcp.transport.http.Request`."""
@@ -125,13 +140,17 @@ class MountedRequest:
     def django(self) -> HttpRequest:
         """Return the request as Django's: always the same, and cheap until it is looked at."""
         if self._django is None:
-            self._django = LightRequest(self._scope, self.headers)
+            self._django = LightRequest(self._scope, self.headers, self._match)
         return self._django
 
     def _keep(self, body: bytes) -> bytes:
         # AUTH has looked at the Django request before there was a body.
         self.django()._body = body
         return body
+
+
+def _is_whole(event: MutableMapping[str, Any]) -> bool:
+    return event["type"] == "http.request" and not event.get("more_body", False)
 
 
 class LightRequest(ASGIRequest):
@@ -141,8 +160,9 @@ class LightRequest(ASGIRequest):
     ``user`` are what ``SessionMiddleware`` and ``AuthenticationMiddleware`` would have set.
     """
 
-    def __init__(self, scope: Scope, headers: ScopeHeaders) -> None:
+    def __init__(self, scope: Scope, headers: ScopeHeaders, match: ResolverMatch) -> None:
         self.scope = scope
+        self.resolver_match = match
         self._given = headers
         self._whole = False
 
@@ -160,7 +180,9 @@ class LightRequest(ASGIRequest):
     def _become_whole(self) -> None:
         given = dict(self.__dict__)
         self._whole = True
-        ASGIRequest.__init__(self, self.scope, BytesIO())
+        # Django leaves names with an underscore out itself, but not from its first 5.2 on.
+        ASGIRequest.__init__(self, {**self.scope, "headers": self._given.raw}, BytesIO())
+        self.META.pop(SESSION_ID_VARIABLE, None)  # reports of errors would show it
         lazy: dict[str, Any] = {
             "session": SimpleLazyObject(self._load_session),
             "user": SimpleLazyObject(lambda: auth.get_user(self)),

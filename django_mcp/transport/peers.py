@@ -24,7 +24,7 @@ from ..server.calling import CallStopped
 from ..server.changes import Topic
 from ..server.errors import QuestionFailed
 from ..server.exchange import Exchange
-from ..server.ports import AnswerTimedOut, SessionInfo
+from ..server.ports import AnswerTimedOut, Guard, SessionInfo
 from ..store import pending
 from ..store.batches import Call, Kind, Message, Question
 from ..store.ledger import ledger
@@ -63,11 +63,10 @@ class CallPeer(ABC):
         if exchange is not None:
             exchange.progress.pulse()
 
-    @property
-    def is_admitted(self) -> bool:
-        """Whether the caller has been found to be allowed the call."""
+    def guard(self) -> Guard | None:
+        """Return what says whether a user may go on with the call, where not everybody may."""
         exchange = self._exchange
-        return exchange is not None and exchange.is_admitted
+        return None if exchange is None else exchange.guard
 
     @property
     def stopped(self) -> bool:
@@ -98,7 +97,9 @@ class CallPeer(ABC):
         """Refuse: ``answers`` says so."""
         raise NotImplementedError
 
-    async def listen(self, opening: Notification, wanted: Mapping[Topic, Notification]) -> None:
+    async def listen(
+        self, opening: Notification, wanted: Mapping[Topic, Notification], guard: Guard | None
+    ) -> None:
         """Refuse: ``stays`` says so."""
         raise NotImplementedError
 

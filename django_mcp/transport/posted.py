@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ..conf import get_settings
-from ..protocol.errors import ErrorCode, MCPError
+from ..protocol.errors import INTERNAL, ErrorCode, Failed, MCPError
 from ..protocol.messages import Request as Message
 from ..protocol.versions import Revision
 from ..server.calling import Result
 from ..server.dispatcher import dispatch
 from ..server.exchange import Exchange
+from ..server.failures import TOOL_FAILED, report
 from ..server.methods import METHODS
 from ..server.ports import Peer, Principal, Runner, SessionInfo
 from ..store.batches import Call, State
@@ -22,6 +23,9 @@ from . import replies
 from .http import Reply, Request
 from .peers import CallPeer
 from .replies import Answer
+from .usercode import DjangoBridge
+
+logger = logging.getLogger("django_mcp.request")
 
 Outcome = Result | MCPError
 
@@ -36,8 +40,6 @@ class Item:
     message: Message
     exchange: Callable[[Peer], Exchange] | None = None
     refused: MCPError | None = None
-    guard: Callable[[Any], bool] | None = None
-    """Says whether a user may make the call, where that depends on the user."""
 
     @property
     def speaks(self) -> bool:
@@ -50,15 +52,6 @@ class Item:
         """Whether the answer is always a stream."""
         method = METHODS.get(self.message.method)
         return method is not None and method.streams
-
-    def guard_of(self, peer: CallPeer) -> Callable[[Any], bool] | None:
-        """Return what says whether a user may go on with the call.
-
-        Nobody loses what he never had: until the call is admitted it is not asked, so that a tool
-        that is hidden from the caller is answered as one that does not exist.
-        """
-        guard = self.guard
-        return None if guard is None else lambda user: not peer.is_admitted or guard(user)
 
     async def outcome(self, peer: CallPeer, runner: Runner) -> Outcome:
         """Make the call."""
@@ -78,9 +71,7 @@ class Item:
 
     def call(self) -> Call:
         """Return the request as one in flight."""
-        params = self.message.params
-        name = params.get("name") or params.get("uri") or ""
-        return Call(self.message.id, self.message.method, str(name))
+        return Call(self.message.id, self.message.method, self.message.target)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -120,7 +111,20 @@ class Posted:
     def answer(self, item: Item, outcome: Outcome) -> Answer:
         """Return how a call ended as it is sent. The answers of a batch share what one may have."""
         limit = get_settings().max_result_bytes // len(self.items)
-        return replies.encode(item.message.id, outcome, limit)
+        try:
+            return replies.encode(item.message.id, outcome, limit)
+        except ValueError as error:
+            outcome = self._unsendable(item, outcome, error)
+            return replies.encode(item.message.id, outcome, limit)
+
+    def _unsendable(self, item: Item, outcome: Outcome, error: ValueError) -> Outcome:
+        """Return what is sent instead of an outcome that JSON has no form for."""
+        call = item.call()
+        event = f"{call.method} {call.name[:100]!r}: the answer has no JSON"
+        reference = report(error, event, DjangoBridge(), self.request.django, logger)
+        if isinstance(outcome, MCPError) or not outcome.tells_errors:
+            return Failed(f"{INTERNAL} {reference}")
+        return replies.instead(outcome, f"{TOOL_FAILED} {reference}", failed=True)
 
     def reply(self, answers: Sequence[Answer], said: Sequence[bytes] = ()) -> Reply:
         """Return the reply that holds everything: what was said, and how the calls ended."""
@@ -132,5 +136,5 @@ class Posted:
 def state_of(outcome: Outcome) -> str:
     """Return how a request's row says that it ended."""
     if not isinstance(outcome, MCPError):
-        return State.ANSWERED
+        return State.FAILED if outcome.failed else State.ANSWERED
     return State.CANCELLED if outcome.code == ErrorCode.REQUEST_CANCELLED else State.FAILED

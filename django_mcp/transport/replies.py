@@ -112,15 +112,10 @@ def answer(answer: Answer, era: Era, said: Sequence[bytes] = ()) -> Reply:
 def encode(request_id: RequestId | None, outcome: Result | MCPError, limit: int) -> Answer:
     """Return an answer as it is sent, within ``limit`` bytes.
 
-    A result that JSON has no form for becomes an error; one that is too large, something that
-    says so.
+    One that is too large becomes something that says so. Raises ``ValueError`` for what JSON has
+    no form for.
     """
-    try:
-        body = _encoded(request_id, outcome)
-    except ValueError:
-        logger.exception("A result could not be encoded")
-        outcome = internal_error()
-        body = _encoded(request_id, outcome)
+    body = _encoded(request_id, outcome)
     if len(body) > limit:
         logger.warning("An answer has %d bytes, and is not sent; see MAX_RESULT_BYTES", len(body))
         outcome = _too_large(outcome, len(body), limit)
@@ -155,10 +150,16 @@ def _too_large(outcome: Result | MCPError, size: int, limit: int) -> Result | MC
     if isinstance(outcome, MCPError) or not outcome.tells_errors or outcome.type != "complete":
         return internal_error(text)
     advice = "Ask for a smaller part of it, page by page, or for a link to a resource that has it."
+    return instead(outcome, f"{text} {advice}")
+
+
+def instead(outcome: Result, text: str, *, failed: bool = False) -> Result:
+    """Return the result of a tool that says ``text`` where ``outcome`` cannot be sent."""
     kept = {name: outcome.body[name] for name in ("resultType",) if name in outcome.body}
     info = outcome.body.get("_meta", {}).get(SERVER_INFO_META_KEY)
     kept |= {} if info is None else {"_meta": {SERVER_INFO_META_KEY: info}}
-    return replace(outcome, body={**failure(f"{text} {advice}"), **kept})
+    failed = failed or outcome.failed
+    return replace(outcome, body={**failure(text), **kept}, failed=failed)
 
 
 def batch(answers: Sequence[bytes], said: Sequence[bytes] = ()) -> Reply:
@@ -182,6 +183,11 @@ def accepted() -> Reply:
 
 def ended() -> Reply:
     """Return the reply to DELETE."""
+    return Reply(204, headers=COMMON)
+
+
+def nothing_more() -> Reply:
+    """Return the reply to who has read a stream to its end, and comes back to it."""
     return Reply(204, headers=COMMON)
 
 

@@ -59,7 +59,13 @@ class Inline:
 
 
 class OnLanes:
-    """Runs synchronous code on a lane of the process, asynchronous code on the loop."""
+    """Runs synchronous code on a lane of the process, asynchronous code on the loop.
+
+    Lanes of calls are taken for ``caller``, who is to leave some to others.
+    """
+
+    def __init__(self, caller: str = "") -> None:
+        self._caller = caller
 
     async def blocking(self, function: Callable[..., T], /, *args: Any) -> T:
         """Run ``function`` on a lane of the gate."""
@@ -83,9 +89,9 @@ class OnLanes:
         """Make ``call``; the ORM of an asynchronous function has a lane."""
         if not call.is_async:
             lanes = call_lanes()
-            lane = await lanes.take()
+            lane = await lanes.take(self._caller)
             return await _bounded(call, lanes.run_on(lane, call.run))
-        async with Lease(call_lanes()):
+        async with Lease(call_lanes(), self._caller):
             return await _bounded(call, call.arun())
 
 
@@ -99,7 +105,7 @@ async def _bounded(call: Call, running: Awaitable[Outcome]) -> Outcome:
         if limit.expired():
             # A synchronous function goes on in its thread until its next word.
             call.peer.stop()
-            raise CallTimedOut from error
+            raise CallTimedOut(call.timeout) from error
         raise
 
 
@@ -120,7 +126,7 @@ def _run_in_time(call: Call) -> Outcome:
         return call.run()
     except CallStopped as error:
         if expired.is_set():
-            raise CallTimedOut from error
+            raise CallTimedOut(call.timeout) from error
         raise
     finally:
         timer.cancel()

@@ -1,124 +1,205 @@
 """The end of a process that is asked to stop: a deploy, a restart, Ctrl-C.
 
-Servers wait for open streams, or break them off. So before the server learns of the signal, the
-calls that run get some grace, then each ends with an error, and every stream in a way that its
-client understands. Nothing relies on it: what a process leaves behind is settled by others.
+It refuses nothing that reaches it: whoever balances the load may go by closed sockets alone, and
+find out late. So it takes no more connections, says on those that are open that each answer is the
+last, and lets calls run for a while; what then still runs ends with an error. Streams that wait
+for news end soon, each at its own moment, so that their clients come back to another process.
+Nothing relies on any of it: what a process leaves behind is settled by others.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
+import random
 import signal
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
-from types import FrameType
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 from ..conf import get_settings
 from ..forks import PerProcess
 from ..protocol import sse
-from ..protocol.errors import Unavailable
 from ..store.ledger import ledger
 from ..store.pending import LISTEN
-from ..store.requests import Stop
-from .streams import RETRY_MS, Mailbox, showing
+from ..store.requests import Running, Stop
+from .servers import server_behind
+from .signals import Signals
+from .streams import Mailbox, showing
+from .tasks import keep
 
-SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
-FLUSH: Final = 4.0
-"""Most seconds that last words may take to be stored, and then to be sent."""
-PAUSE: Final = 0.05
-"""Seconds between two looks whether something has ended."""
+LINGER_SECONDS: Final = 2.0
+"""For how long open connections may bring another request before the server closes them.
+
+A client that has just been answered may be sending one; with its answer it is told that the
+connection closes.
+"""
+SPREAD_SECONDS: Final = 2.0
+"""Within so many seconds all streams end that wait for news."""
+LONGEST_RETRY_SECONDS: Final = 30.0
+"""After so many seconds a client may come back in any case. Official ones try twice."""
+FLUSH_SECONDS: Final = 4.0
+"""How long last words may take to be stored, or to be sent."""
+PAUSE_SECONDS: Final = 0.05
+"""How long it takes at most until it is noticed that something has ended."""
+
+_is_closing = False
+
+
+def is_closing() -> bool:
+    """Return whether this process has been asked to stop."""
+    return _is_closing
 
 
 class Shutdown:
     """What one process does about it, on the loop that serves."""
 
     def __init__(self) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._before: dict[int, Any] = {}
-        self._draining: asyncio.Task[None] | None = None
-        self._closing = False
+        self._signals: Signals | None = None
+        self._is_passed_on = False
+        self._deadline = float("inf")
+        """When the calls that still run are to end, by the monotonic clock."""
+        self._moments: dict[Mailbox | Running, float] = {}
+        """When each of those ends that wait for news."""
+        self.has_lifespan = False
+        """Whether the server waits for :meth:`drain`."""
 
     def watch(self) -> None:
         """Hear of signals before the server does, which has set its own handlers by now.
 
         Where the loop does not run in the main thread nobody can: under ``runserver``, whose
-        threads end with it.
+        threads end with it. Windows has other ways to stop a process.
         """
-        if threading.current_thread() is not threading.main_thread():
-            return
-        self._loop = asyncio.get_running_loop()
-        for number in SIGNALS:
-            before = signal.getsignal(number)
-            if before is not None:  # not one that Python knows nothing of
-                self._before[number] = before
-                signal.signal(number, self._heard)
-                signal.siginterrupt(number, False)
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main and sys.platform != "win32":
+            self._signals = Signals(self._asked)
 
-    def check(self) -> None:
-        """Refuse to begin what might have to be broken off."""
-        if self._closing:
-            raise Unavailable("The server is shutting down; try again", retry_after=1)
+    async def drain(self) -> None:
+        """Wait until nothing is left of what was begun here, as long as the grace lasts."""
+        self._begin(get_settings().shutdown_seconds)
+        await self._until(lambda: not (ledger().requests or ledger().is_writing))
+        if self._signals is not None:
+            self._signals.close()
 
-    def _heard(self, number: int, frame: FrameType | None) -> None:
-        if self._loop is None or self._loop.is_closed() or self._draining is not None:
+    def _asked(self, number: int) -> None:
+        assert self._signals is not None
+        if _is_closing:
             # The second time somebody is in a hurry.
-            self._pass_on(number)
+            self._deadline = time.monotonic()
+            self._pass_on(self._signals, number)
             return
-        self._loop.call_soon_threadsafe(self._begin, number)
-
-    def _begin(self, number: int) -> None:
-        if self._draining is None:
-            # What began now would only be broken off in the end; another process may take it.
-            self._closing = True
-            self._draining = asyncio.ensure_future(self._drain(number))
-
-    async def _drain(self, number: int) -> None:
         # Who presses Ctrl-C does not want to wait.
-        grace = get_settings().shutdown_seconds if number == signal.SIGTERM else 0
-        await _until(lambda: not _calls(), grace)
-        for running in ledger().requests.running():
-            running.stop(Stop.SHUTTING_DOWN)
-        _finish(mailbox for mailbox, lasts in list(showing.items()) if lasts)
-        await _until(lambda: not (ledger().requests or ledger().is_writing), FLUSH)
-        await _until(lambda: not showing, FLUSH)
-        self._pass_on(number)
-        while True:  # for streams that were about to begin, as long as the loop runs
-            _finish(list(showing))
-            await asyncio.sleep(PAUSE)
+        self._begin(get_settings().shutdown_seconds if number == signal.SIGTERM else 0)
+        keep(asyncio.ensure_future(self._pass_on_in_time(self._signals, number)))
 
-    def _pass_on(self, number: int) -> None:
-        before = self._before[number]
-        if callable(before):
-            before(number, None)
-        elif before == signal.SIG_DFL:
-            signal.signal(number, before)
-            os.kill(os.getpid(), number)
+    def _begin(self, grace: float) -> None:
+        global _is_closing
+        if not _is_closing:
+            _is_closing = True
+            self._deadline = time.monotonic() + grace
+            keep(asyncio.ensure_future(self._end_what_lasts()))
+
+    async def _end_what_lasts(self) -> None:
+        """End streams and calls when their time has come, also those that begin meanwhile."""
+        retry_ms = round(_retry_seconds() * 1000)
+        while True:
+            left = self._deadline - time.monotonic()
+            for running in ledger().requests.running():
+                if left <= 0 or (running.call.method == LISTEN and self._is_due(running)):
+                    running.stop(Stop.SHUTTING_DOWN)
+            for mailbox, lasts in list(showing.items()):
+                if left <= -FLUSH_SECONDS or (lasts and self._is_due(mailbox)):
+                    mailbox.finish(sse.pause(retry_ms))
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    def _is_due(self, waiting: Mailbox | Running) -> bool:
+        """Return whether the moment of something that waits has come. Not all come back at once."""
+        now = time.monotonic()
+        if waiting not in self._moments:
+            spread = min(SPREAD_SECONDS, (self._deadline - now) / 2)
+            self._moments[waiting] = now + random.uniform(0, max(0, spread))
+        return now >= min(self._moments[waiting], self._deadline)
+
+    async def _pass_on_in_time(self, signals: Signals, number: int) -> None:
+        """Let the server hear of a signal when it finishes what is left, or nothing is."""
+        server = server_behind(signals.handler_before(number))
+        await server.stop_listening()
+        linger = min(time.monotonic() + LINGER_SECONDS, self._deadline)
+        while server.has_connections and time.monotonic() < linger:
+            await asyncio.sleep(PAUSE_SECONDS)
+        if server.breaks_off:
+            await self._until(
+                lambda: (server.is_idle or self._has_time_passed) and _has_nothing_left()
+            )
+        elif not self.has_lifespan:
+            # It waits for connections, and not for calls whose clients come back for the answer.
+            await self._until(_has_no_lonely_call)
+        if not self._is_passed_on:
+            self._pass_on(signals, number)
+
+    @property
+    def _has_time_passed(self) -> bool:
+        return time.monotonic() >= self._deadline
+
+    async def _until(self, ask: Callable[[], bool]) -> None:
+        """Wait until ``ask`` says so; or until calls have ended and their end has been sent."""
+        while not ask() and time.monotonic() < self._deadline + 2 * FLUSH_SECONDS:
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    def _pass_on(self, signals: Signals, number: int) -> None:
+        self._is_passed_on = True
+        signals.pass_on(number)
 
 
 def prepare() -> None:
-    """Get ready for the end of this process, before a call or a stream begins.
+    """Get ready for the end of this process, on the loop that serves."""
+    _shutdown()
 
-    Raises :class:`Unavailable` if that has come.
+
+def start() -> None:
+    """Get ready, on the loop of a server that begins, and waits for :func:`drain` as it ends."""
+    global _is_closing
+    _is_closing = False
+    _shutdown.forget()
+    _shutdown().has_lifespan = True
+
+
+async def drain() -> None:
+    """Wait, as the server ends, until nothing is left of what was begun in this process."""
+    await _shutdown().drain()
+
+
+def end_calls_in_time() -> None:
+    """Tell calls to end when the grace is over, in a process without an event loop. At once."""
+    timer = threading.Timer(get_settings().shutdown_seconds, _end_calls)
+    timer.daemon = True
+    timer.start()
+
+
+def _end_calls() -> None:
+    for running in ledger().requests.running():
+        running.stop(Stop.SHUTTING_DOWN)
+
+
+def _retry_seconds() -> float:
+    """Return when clients of streams are to come back.
+
+    By then the other processes have ended too that were asked to stop at the same time, and take
+    no connections meanwhile.
     """
-    _shutdown().check()
+    return min(get_settings().shutdown_seconds + 1, LONGEST_RETRY_SECONDS)
 
 
-def _calls() -> bool:
-    return any(each.call.method != LISTEN for each in ledger().requests.running())
+def _has_nothing_left() -> bool:
+    books = ledger()
+    return not (books.requests or books.is_writing or showing)
 
 
-def _finish(mailboxes: Iterable[Mailbox]) -> None:
-    for mailbox in mailboxes:
-        mailbox.finish(sse.pause(RETRY_MS))
-
-
-async def _until(ask: Callable[[], bool], seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while not ask() and time.monotonic() < end:
-        await asyncio.sleep(PAUSE)
+def _has_no_lonely_call() -> bool:
+    books = ledger()
+    has_lonely = any(not each.post.has_client for each in books.requests.running())
+    return not (has_lonely or books.is_writing)
 
 
 def _watched() -> Shutdown:

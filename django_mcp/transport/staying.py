@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ..protocol.messages import Notification, encode, notification
 from ..server.changes import Topic
+from ..server.ports import Guard
 from ..store.batches import Call, Kind, Message
 from ..store.changes import Key, key_of
 from ..store.ledger import ledger
@@ -40,15 +41,23 @@ class Staying(Direct):
         self._loop = asyncio.get_running_loop()
         self._ended = self._loop.create_future()
         self._listener: Listener | None = None
+        self._guard: Guard | None = None
 
     def stop(self, note: Callable[[], object] = lambda: None) -> None:
         """Tell the call to end. From any thread."""
         super().stop(note)
         call_on(self._loop, settle, self._ended)
 
-    async def listen(self, opening: Notification, wanted: Mapping[Topic, Notification]) -> None:
+    def guard(self) -> Guard | None:
+        """Also when what has made the call has gone, return what says who may go on."""
+        return self._guard
+
+    async def listen(
+        self, opening: Notification, wanted: Mapping[Topic, Notification], guard: Guard | None
+    ) -> None:
         """See :class:`django_mcp.server.ports.Peer`."""
         self.concludes = True
+        self._guard = guard
         try:
             seen = await lanes.gate_lanes().run(self._register, list(wanted))
             # Before anything else on this stream; what changes meanwhile is found by the number.

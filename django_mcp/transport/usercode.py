@@ -1,23 +1,27 @@
-"""What Django means to the user's functions: transactions, missing objects, values without JSON."""
+"""What Django means to the user's functions: transactions, exceptions, values without JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any, Final, TypeVar
+from uuid import UUID
 
 from asgiref.sync import sync_to_async
+from django.conf import settings
 from django.core import signing
-from django.core.exceptions import ObjectDoesNotExist
 from django.db import connections, models, transaction
-from django.http import Http404
+from django.utils.crypto import salted_hmac
 from django.utils.functional import Promise
 
 from ..conf import get_settings
 from ..server.errors import QuestionMisplaced
+from ..server.failures import Told
 from ..server.ports import StateRefused
 from ..server.questions.fields import Form
 from ..store.database import available
+from ..store.redeeming import redeem
+from . import failures
 from .forms import form_of
 
 T = TypeVar("T")
@@ -26,7 +30,18 @@ T = TypeVar("T")
 class DjangoBridge:
     """Implements :class:`django_mcp.server.ports.Bridge`."""
 
-    not_found: tuple[type[Exception], ...] = (ObjectDoesNotExist, Http404)
+    @property
+    def debug(self) -> bool:
+        """``DEBUG``."""
+        return settings.DEBUG
+
+    def told(self) -> Mapping[type[BaseException], Told]:
+        """Return the table of exceptions."""
+        return failures.told()
+
+    def announce(self, error: BaseException, request: Any) -> None:
+        """Send Django's signal."""
+        failures.announce(error, request)
 
     def scope(self, *, atomic: bool) -> AbstractContextManager[None]:
         """Run a synchronous function as the site's settings ask.
@@ -78,6 +93,14 @@ class DjangoBridge:
         """Return a form class of Django's as one to be asked."""
         return form_of(value)
 
+    def keys(self, purpose: str) -> Sequence[bytes]:
+        """Derive them from ``SECRET_KEY``, and from ``SECRET_KEY_FALLBACKS``."""
+        secrets = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+        return [
+            salted_hmac("django_mcp.keys", purpose, each, algorithm="sha256").digest()
+            for each in secrets
+        ]
+
     def seal(self, state: dict[str, Any]) -> str:
         """Sign ``state`` with ``SECRET_KEY``, and note the time."""
         return signing.dumps(state, salt=_SALT, compress=True)
@@ -90,6 +113,10 @@ class DjangoBridge:
         except signing.BadSignature as error:
             raise StateRefused(str(error)) from error
         return state
+
+    def redeem(self, state: UUID) -> bool:
+        """Let the database decide who comes first."""
+        return redeem(state)
 
 
 _PLAIN: Final = nullcontext()

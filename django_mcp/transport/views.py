@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, MutableMapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from asgiref.sync import async_to_sync
 from django.contrib.auth.decorators import login_not_required
@@ -23,12 +23,21 @@ from ..default import mcp
 from ..protocol.errors import ErrorCode
 from .calls import Door, InlineDoor, LoopDoor
 from .endpoint import respond
-from .http import BodyTooLarge, Endpoint, Reply
+from .http import SESSION_ID_VARIABLE, BodyTooLarge, Endpoint, Reply
 from .replies import refuse
 from .runners import run_inline
+from .shutdown import is_closing
 
 if TYPE_CHECKING:
     from ..server.registry import MCPServer
+
+
+def outside_the_site(view: Callable[..., Any]) -> Callable[..., Any]:
+    """Exempt a view from what a site asks of the requests for its pages."""
+    view = csrf_exempt(login_not_required(view))
+    for alias in connections:
+        view = transaction.non_atomic_requests(using=alias)(view)
+    return view
 
 
 class MCPView(View):
@@ -46,9 +55,7 @@ class MCPView(View):
     @classonlymethod
     def as_view(cls, **initkwargs: Any) -> Callable[..., HttpResponseBase]:
         """Return the view, marked so that the mount recognises it undecorated."""
-        view: Any = csrf_exempt(login_not_required(super().as_view(**initkwargs)))
-        for alias in connections:
-            view = transaction.non_atomic_requests(using=alias)(view)
+        view: Any = outside_the_site(super().as_view(**initkwargs))
         if cls is MCPView:
             endpoint = Endpoint(
                 initkwargs.get("server", cls.server), initkwargs.get("auth", cls.auth)
@@ -59,11 +66,12 @@ class MCPView(View):
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Answer any method: the endpoint knows which ones it serves."""
         endpoint, own = Endpoint(self.server, self.auth), _ViewRequest(request)
-        if _has_loop(request):
-            reply = async_to_sync(respond)(own, endpoint, LoopDoor())
-        else:
-            reply = run_inline(respond(own, endpoint, self.inline_door()))
-        return _response(reply)
+        if not _has_loop(request):
+            return _response(run_inline(respond(own, endpoint, self.inline_door())))
+        response = _response(async_to_sync(respond)(own, endpoint, LoopDoor()))
+        if is_closing() and request.scope["http_version"].startswith("1"):
+            response.headers["Connection"] = "close"
+        return response
 
     def inline_door(self) -> Door:
         """Return the way into the endpoint where there is no event loop."""
@@ -78,10 +86,20 @@ def _response(reply: Reply) -> HttpResponseBase:
     response = HttpResponse(reply.body, status=reply.status, headers=dict(reply.headers))
     if not reply.body:
         del response.headers["Content-Type"]
+    # Django would warn of each of them; the endpoint has logged what is worth it.
+    return unlogged(response) if 400 <= reply.status < 500 else response
+
+
+R = TypeVar("R", bound=HttpResponseBase)
+
+
+def unlogged(response: R) -> R:
+    """Return a response that Django does not log, as it does not log one twice."""
+    response._has_been_logged = True  # type: ignore[attr-defined]
     return response
 
 
-def _has_loop(request: HttpRequest) -> bool:
+def _has_loop(request: HttpRequest) -> TypeGuard[ASGIRequest]:
     """Return whether calls may run on the server's loop, on connections of their own.
 
     Not where the caller has opened a transaction, as tests do: its data would not be seen there.
@@ -92,16 +110,25 @@ def _has_loop(request: HttpRequest) -> bool:
 
 
 class _Environment:
-    """The headers of a Django request, without the mapping that ``request.headers`` would build."""
+    """The headers of a Django request, without the mapping that ``request.headers`` would build.
 
-    __slots__ = ("_meta",)
+    The ``Mcp-Session-Id`` is taken out of the request, which reports of errors show to people and
+    services; what they hide by their own lists does not include it.
+    """
 
-    def __init__(self, meta: Mapping[str, Any]) -> None:
-        self._meta = meta
+    __slots__ = ("_meta", "_session_id")
+
+    def __init__(self, request: Any) -> None:
+        self._meta: MutableMapping[str, Any] = request.META
+        if SESSION_ID_VARIABLE in self._meta:
+            # Kept for a view that is given the request once more.
+            request._mcp_session_id = self._meta.pop(SESSION_ID_VARIABLE)
+        self._session_id: str | None = getattr(request, "_mcp_session_id", None)
 
     def get(self, name: str, /) -> str | None:
         """Return the value of the header ``name``."""
-        return self._meta.get(_variable(name))
+        variable = _variable(name)
+        return self._session_id if variable == SESSION_ID_VARIABLE else self._meta.get(variable)
 
 
 @lru_cache(maxsize=1024)
@@ -117,7 +144,7 @@ class _ViewRequest:
         self._request = request
         self.method = request.method or ""
         self.path = request.path
-        self.headers = _Environment(request.META)
+        self.headers = _Environment(request)
 
     @property
     def secure(self) -> bool:
@@ -133,7 +160,7 @@ class _ViewRequest:
         """Return what Django makes of Host, and of X-Forwarded-Host where it is trusted."""
         return self._request.get_host()
 
-    async def read(self, limit: int) -> bytes:
+    async def read(self, limit: int, caller: Callable[[], str]) -> bytes:
         """Read from the stream: ``request.body`` has a limit of its own, and an HTML answer."""
         if self._is_endless():
             raise refuse(411, "Send a Content-Length; this server reads no chunked bodies")

@@ -24,6 +24,7 @@ LISTS = [
     f"{SESSIONS}?state=ready&active=7d&revision=2025-11-25&server=support-desk",
     f"{SESSIONS}?state=expired",
     f"{SESSIONS}?q=claude",
+    f"{SESSIONS}?q=ann",
     f"{SESSIONS}?_facets=True",
     f"{SESSIONS}?all=",
     REQUESTS,
@@ -106,3 +107,11 @@ def test_names_are_looked_for_among_the_newest_rows(admin_client, monkeypatch):
     plant_sessions(client_name="claude-ai", idle=timedelta(days=1))
     assert admin_client.get(f"{SESSIONS}?q=claude-c").context["cl"].result_count == 10
     assert admin_client.get(f"{SESSIONS}?q=claude-a").context["cl"].result_count == 0
+
+
+def test_so_are_parts_of_users_names(admin_client, anna, monkeypatch):
+    monkeypatch.setattr(readonly, "SEARCHED", 10)
+    plant_sessions(10)
+    plant_sessions(user=anna, idle=timedelta(days=1))
+    assert admin_client.get(f"{SESSIONS}?q=ann").context["cl"].result_count == 0
+    assert admin_client.get(f"{SESSIONS}?q=anna").context["cl"].result_count == 1

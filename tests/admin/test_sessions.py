@@ -173,6 +173,29 @@ def test_search_finds_the_sessions_of_a_user(admin_client, anna):
     assert listed(admin_client, "?q=anna") == mine
 
 
+@pytest.mark.parametrize("part", ["ANNA", "Anna.K", "nna.kar", "KARENINA"])
+def test_search_finds_sessions_by_part_of_a_user_s_name_in_any_case(
+    admin_client, django_user_model, part
+):
+    karenina = django_user_model.objects.create_user("Anna.Karenina")
+    mine, _ = plant_sessions(user=karenina), plant_sessions(client_name="anniversary")
+    plant_sessions(user=django_user_model.objects.create_user("vronsky"))
+    assert listed(admin_client, f"?q={part}") == mine
+
+
+def test_search_for_a_part_finds_all_whose_name_has_it(admin_client, anna, django_user_model):
+    joanna = django_user_model.objects.create_user("JoAnna")
+    sessions = plant_sessions(user=joanna) + plant_sessions(user=anna, idle=DAY / 2)
+    sessions += plant_sessions(client_name="ANNotator", idle=DAY)
+    assert listed(admin_client, "?q=ann") == sessions
+
+
+def test_what_a_search_means_by_itself_is_looked_for_as_it_is(admin_client, django_user_model):
+    wanted = plant_sessions(user=django_user_model.objects.create_user("a%_b"))
+    plant_sessions(user=django_user_model.objects.create_user("axxb"))
+    assert listed(admin_client, "?q=%25_") == wanted
+
+
 def test_search_finds_sessions_by_the_beginning_of_a_client_s_name(admin_client):
     wanted, _ = plant_sessions(client_name="Visual Studio Code"), plant_sessions()
     assert listed(admin_client, "?q=visual+studio") == wanted

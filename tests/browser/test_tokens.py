@@ -24,7 +24,7 @@ def issue(admin: Browser, site: Site, name: str) -> str:
     admin.follow(".object-tools .addlink")
     admin.fill(name=name)
     admin.follow("[name=_save]")
-    return admin.text(".messagelist code")
+    return admin.text(".mcp-secret")
 
 
 def test_the_secret_is_shown_once_and_opens_the_endpoint(
@@ -33,6 +33,7 @@ def test_the_secret_is_shown_once_and_opens_the_endpoint(
     secret = issue(admin, site, "laptop")
     assert secret.startswith("mcp_")
     assert admin.source.count(secret) == 1
+    assert secret not in str(admin.driver.get_cookies())
 
     speaker.headers["Authorization"] = f"Bearer {secret}"
     speaker.enter("holder-of-a-token")
@@ -53,7 +54,7 @@ def test_the_secret_is_shown_once_and_opens_the_endpoint(
 def test_the_secret_is_easy_to_read_and_to_select(admin: Browser, site: Site, scheme: str) -> None:
     admin.prefer(scheme)
     secret = issue(admin, site, f"{scheme} reading")
-    code = admin.find(".messagelist code")
+    code = admin.find(".mcp-secret")
     ink, paper = (code.value_of_css_property(name) for name in ("color", "background-color"))
     assert contrast(ink, paper) > READABLE
 
@@ -66,6 +67,7 @@ def test_the_list_shows_state_and_expiry_at_any_width(
     admin: Browser, site: Site, width: int
 ) -> None:
     issue(admin, site, f"seen at {width}")
+    admin.open(site.at(TOKENS))
     admin.resize(width=width)
     for column in ("badge", "remaining"):
         cell = admin.in_row(f"seen at {width}", f".field-{column}").rect
@@ -75,6 +77,7 @@ def test_the_list_shows_state_and_expiry_at_any_width(
 def test_the_button_revokes_a_token(admin: Browser, site: Site, speaker: Speaker) -> None:
     speaker.headers["Authorization"] = f"Bearer {issue(admin, site, 'borrowed')}"
     speaker.enter("borrower")
+    admin.open(site.at(TOKENS))
     admin.follow(admin.in_row("borrowed", "th a"))
     assert admin.text(".mcp-badge") == "active"
     assert admin.find_all(".deletelink") == []
@@ -95,6 +98,7 @@ def test_a_revoked_token_is_refused(admin: Browser, site: Site, speaker: Speaker
     speaker.headers["Authorization"] = f"Bearer {issue(admin, site, 'lost phone')}"
     speaker.enter("thief")
 
+    admin.open(site.at(TOKENS))
     admin.in_row("lost phone", ".action-select").click()
     admin.choose("action", "Revoke selected tokens")
     admin.follow(".actions [type=submit]")
@@ -103,7 +107,30 @@ def test_a_revoked_token_is_refused(admin: Browser, site: Site, speaker: Speaker
     assert "revoked" in admin.row("lost phone").text
     response = speaker.send("tools/list", id=1)
     assert response.status_code == 401
-    assert response.headers["WWW-Authenticate"] == 'Bearer error="invalid_token"'
+    assert response.headers["WWW-Authenticate"].endswith('error="invalid_token"')
+
+
+def test_the_user_is_picked_by_search(admin: Browser, site: Site) -> None:
+    admin.open(site.at(f"{TOKENS}add/"))
+    assert admin.text(".field-user .select2-selection__rendered") == "admin"
+    admin.find(".field-user .select2-selection").click()
+    admin.find(".select2-search__field").send_keys("AGENT2")
+    found = "[...document.querySelectorAll('.select2-results__option')].map(each => each.innerText)"
+    admin.wait(lambda: admin.run(f"return {found}") == ["agent2"], "nobody is found")
+    admin.find(".select2-results__option").click()
+    admin.fill(name="for somebody else")
+    admin.follow("[name=_save]")
+    admin.follow(".mcp-buttons .button")  # back to the list
+    assert admin.in_row("for somebody else", ".field-user").text == "agent2"
+    assert admin.errors() == []
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_page_with_the_secret_fits(admin: Browser, site: Site, width: int) -> None:
+    admin.resize(width=width)
+    issue(admin, site, f"issued at {width}")
+    for each in admin.find_all(".mcp-secret, .mcp-buttons .button"):
+        assert each.rect["x"] + each.rect["width"] <= width
 
 
 def contrast(one: str, other: str) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import itertools
 import logging
 from typing import Any
 
@@ -21,7 +20,6 @@ from django_mcp.client import (
     RemoteError,
     UnexpectedAnswer,
 )
-from django_mcp.client.events import EventReader
 
 from .scripted import (
     HASTY,
@@ -225,43 +223,6 @@ async def test_a_session_id_that_is_none_is_refused(session: str) -> None:
     server.handlers["initialize"] = initialize
     with pytest.raises(UnexpectedAnswer):
         await server.client(limits=HASTY).open()
-
-
-# Reading events
-
-
-def read(*chunks: bytes, limit: int = SMALL) -> list[tuple[bytes, str | None, float | None]]:
-    reader = EventReader(limit)
-    return [
-        (each.data, each.id, each.retry) for chunk in chunks for each in list(reader.feed(chunk))
-    ]
-
-
-@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
-def test_lines_may_end_in_three_ways(end: bytes) -> None:
-    lines = [b"id: 1", b"retry: 500", b"data: one", b"data:two", b": a comment", b"", b""]
-    assert read(end.join(lines)) == [(b"one\ntwo", "1", 0.5)]
-
-
-def test_a_mark_of_byte_order_is_skipped() -> None:
-    assert read(b"\xef\xbb\xbfdata: one\n\n") == [(b"one", None, None)]
-
-
-PIECES = st.sampled_from(
-    [b"data: one", b"data", b"id: 7", b"id: a\0b", b"retry: 10", b"retry: x", b": c", b"", b"e: f"]
-)
-
-
-@settings(max_examples=200, deadline=None)
-@given(
-    lines=st.lists(st.tuples(PIECES, st.sampled_from([b"\n", b"\r", b"\r\n"])), max_size=20),
-    cuts=st.lists(st.integers(0, 200), max_size=10),
-)
-def test_it_does_not_matter_where_chunks_begin(lines: Any, cuts: list[int]) -> None:
-    whole = b"".join(line + end for line, end in lines)
-    places = [0, *sorted(min(cut, len(whole)) for cut in cuts), len(whole)]
-    chunks = [whole[begin:end] for begin, end in itertools.pairwise(places)]
-    assert read(*filter(None, chunks)) == read(whole)
 
 
 @settings(max_examples=100, deadline=None)

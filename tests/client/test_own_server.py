@@ -75,9 +75,9 @@ async def test_everything_is_listed_and_read(library: list[RunningServer], revis
         assert [each.uri_template for each in await client.list_resource_templates()] == [
             "book://{slug}"
         ]
-        assert await client.list_resources() == []
+        assert [each.name for each in await client.list_resources()] == ["catalogue"]
         assert (await client.read_resource("book://emma")).contents[0].text == "emma"  # type: ignore[union-attr]
-        assert [prompt.name for prompt in await client.list_prompts()] == ["review"]
+        assert [prompt.name for prompt in await client.list_prompts()] == ["regret", "review"]
         prompt = await client.get_prompt("review", {"title": "Emma"})
         assert prompt.messages[0].content.text == "Review Emma."  # type: ignore[union-attr]
         await client.ping()

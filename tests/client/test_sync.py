@@ -60,9 +60,9 @@ def test_everything_works_without_await(client: SyncClient) -> None:
         assert client.revision in ("2025-11-25", "2026-07-28")
         client.ping()
         client.set_log_level("error")
-        assert client.list_resources() == []
+        assert [each.name for each in client.list_resources()] == ["catalogue"]
         assert client.read_resource("book://emma").contents[0].text == "emma"  # type: ignore[union-attr]
-        assert [prompt.name for prompt in client.list_prompts()] == ["review"]
+        assert [prompt.name for prompt in client.list_prompts()] == ["regret", "review"]
         assert client.get_prompt("review", {"title": "Emma"}).messages
         result = client.call_tool(
             "bind",
@@ -157,6 +157,60 @@ def test_closing_ends_the_calls_of_other_threads(library: list[RunningServer]) -
         assert begun.wait(10)
         client.close()
         dozing.result(10)
+
+
+def test_closing_ends_the_iterators_of_other_threads(client: SyncClient) -> None:
+    """Those that wait for a change, and those that are busy with the last one."""
+    listening, told, closed = (threading.Event() for _ in range(3))
+
+    def wait() -> list[Change]:
+        with client.listen(prompts=True) as changes:
+            listening.set()
+            return list(changes)
+
+    def work() -> list[Change]:
+        heard = []
+        with client.listen(tools=True) as changes:
+            client.call_tool("rearrange", {"what": "tools"})
+            for change in changes:
+                heard.append(change)
+                told.set()
+                assert closed.wait(20)
+        return heard
+
+    with ThreadPoolExecutor(2) as pool:
+        client.open()
+        waiting, working = pool.submit(wait), pool.submit(work)
+        assert listening.wait(20)
+        assert told.wait(20)
+        client.close()
+        closed.set()
+        assert waiting.result(20) == []
+        assert working.result(20) == [Change("tools")]
+    assert THREAD not in {thread.name for thread in threading.enumerate()}
+
+
+def test_closing_meanwhile_leaves_nobody_waiting(library: list[RunningServer]) -> None:
+    """A call that comes as the loop ends is refused, not forgotten."""
+    client, outcomes = SyncClient(library[0].url, revision="2026-07-28"), []
+
+    def ping_until_closed() -> None:
+        try:
+            while True:
+                client.ping()
+        except ClientClosed as error:
+            outcomes.append(error)
+
+    for _ in range(5):
+        client.open()
+        threads = [threading.Thread(target=ping_until_closed, daemon=True) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        client.close()
+        for thread in threads:
+            thread.join(20)
+        assert not any(thread.is_alive() for thread in threads)
+    assert len(outcomes) == 20
 
 
 @needs_fork

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import pickle
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from django_mcp.client import (
     AuthenticationFailed,
     CallTimedOut,
+    Change,
     Client,
     ClientClosed,
     ClientError,
@@ -152,18 +154,37 @@ async def test_the_time_of_a_handler_does_not_count() -> None:
     server.handlers["tools/call"] = lambda seen: as_stream(stream)
 
     async def think(form: Any) -> dict[str, Any]:
-        await asyncio.sleep(4 * SHORT)
+        await asyncio.sleep(0.7)
         return {}
 
     params = {"message": "Really?", "requestedSchema": {"type": "object", "properties": {}}}
     question = {"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": params}
     async with server.client(on_elicit=think) as client:
-        call = asyncio.create_task(client.call_tool("pay", timeout=2 * SHORT))
+        call = asyncio.create_task(client.call_tool("pay", timeout=0.5))
         seen = await server.arrived("tools/call")
         stream.send(question)
         await server.arrived("response")
         stream.send(seen.result(text("done")))
         await call
+
+
+@pytest.mark.parametrize("said", ["progress", "message"])
+async def test_but_a_server_gets_no_more_time_for_what_it_says(server: Server, said: str) -> None:
+    stream = Stream()
+    server.handlers["tools/call"] = lambda seen: as_stream(stream)
+    async with server.client(on_log=lambda each: None) as client:
+        call = asyncio.create_task(
+            client.call_tool("pay", timeout=4 * SHORT, on_progress=lambda *each: None)
+        )
+        seen = await server.arrived("tools/call")
+        for value in itertools.count():
+            if call.done():
+                break
+            log = {"method": "notifications/message", "params": {"level": "info", "data": value}}
+            stream.send(progress(seen, value) if said == "progress" else {"jsonrpc": "2.0", **log})
+            await asyncio.sleep(0.005)
+        with pytest.raises(CallTimedOut):
+            await call
 
 
 async def test_closing_ends_the_calls_that_run(server: Server) -> None:
@@ -177,6 +198,60 @@ async def test_closing_ends_the_calls_that_run(server: Server) -> None:
     with pytest.raises(ClientClosed):
         await client.call_tool("pay")
     assert server.count("notifications/cancelled") == 0
+
+
+async def test_closing_ends_the_iterators_of_changes(server: Server) -> None:
+    """Of those that wait for a change, and of those that do not yet."""
+    streams = listening(server)
+    client = server.client()
+    await client.open()
+    begun = asyncio.Event()
+
+    async def hear() -> list[Change]:
+        heard = []
+        async with client.listen(tools=True) as changes:
+            begun.set()
+            async for change in changes:
+                heard.append(change)
+        return heard
+
+    hearing = asyncio.create_task(hear())
+    await begun.wait()
+    async with client.listen(tools=True) as late:
+        await client.close()
+        assert await hearing == []
+        with pytest.raises(EOFError):
+            await late.next(1)
+    assert streams
+    with pytest.raises(ClientClosed):
+        async with client.listen(tools=True):
+            pass
+
+
+async def test_what_was_told_before_is_read_after_closing(server: Server) -> None:
+    streams = listening(server)
+    client = server.client()
+    async with client, client.listen(tools=True, prompts=True) as changes:
+        for kind in ("tools", "prompts"):
+            method = f"notifications/{kind}/list_changed"
+            streams[-1].send({"jsonrpc": "2.0", "method": method, "params": {}})
+        assert await changes.next(5) == Change("tools")
+        await client.close()
+        assert [change async for change in changes] == [Change("prompts")]
+
+
+def listening(server: Server) -> list[Stream]:
+    """Have a server that tells of changes; return the streams on which it does."""
+    streams: list[Stream] = []
+
+    def listen(seen: Seen) -> Reply:
+        agreed = {"notifications": {"toolsListChanged": True}}
+        method = "notifications/subscriptions/acknowledged"
+        streams.append(Stream({"jsonrpc": "2.0", "method": method, "params": agreed}))
+        return as_stream(streams[-1])
+
+    server.handlers |= {"subscriptions/listen": listen, "GET": listen}
+    return streams
 
 
 async def test_a_closed_client_may_be_opened_again(server: Server) -> None:

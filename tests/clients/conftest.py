@@ -50,8 +50,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.clients)
-            # One process serves the shop and walks each client's way, for all of these tests.
-            item.add_marker(pytest.mark.xdist_group("clients"))
+            if item.get_closest_marker("xdist_group") is None:
+                # One process serves the shop and walks each client's way, for all of these tests.
+                item.add_marker(pytest.mark.xdist_group("clients"))
 
 
 @pytest.fixture(scope="session")

@@ -64,7 +64,7 @@ def converse_in_python(url: str, *, mode: str) -> Story:
 def run_typescript(url: str, *, script: str, mode: str, what: str) -> Story:
     """Walk or converse with a TypeScript client; skip without Node.js, but never in CI."""
     done = subprocess.run(
-        [_node(), script, url, mode, what],
+        [find_node(), script, url, mode, what],
         cwd=TYPESCRIPT,
         capture_output=True,
         text=True,
@@ -76,7 +76,7 @@ def run_typescript(url: str, *, script: str, mode: str, what: str) -> Story:
     return {line["step"]: line.get("value") for line in lines}
 
 
-def _node() -> str:
+def find_node() -> str:
     try:
         node = nodejs.node(TYPESCRIPT, oldest=OLDEST_NODE)
         nodejs.install(TYPESCRIPT)

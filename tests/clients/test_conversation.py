@@ -147,7 +147,7 @@ def test_answers_two_questions_at_once(talk: Story, speaker: Peer, passed: list[
 
 
 def test_answers_two_calls_in_the_other_order(talk: Story) -> None:
-    """Check P7 and P8: the second call ends while the first still waits for its answer."""
+    """The second call ends while the first still waits for its answer."""
     assert talk["signed"] == {
         "asked": ["Who signs Emma?", "Who signs Middlemarch?"],
         "ended": ["Middlemarch: Mary Ann", "Emma: Jane"],
@@ -298,7 +298,6 @@ def test_comes_back_to_each_stream_once_and_at_another_worker(
 def test_answers_at_another_worker_than_the_one_that_asks(
     speaker: Peer, passed: list[Passed]
 ) -> None:
-    """Check P10."""
     if speaker.modern:
         rounds = requests_for(passed, "tools/call borrow")
         asked, answered = rounds[::2], rounds[1::2]

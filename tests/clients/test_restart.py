@@ -1,6 +1,6 @@
 """All workers are killed and new ones started, in the middle of a conversation: no session is lost.
 
-Check R4. The balancer holds one request back while that happens, so that each client is at the
+The balancer holds one request back while that happens, so that each client is at the
 same place of its conversation every time. It loses its stream by it, and comes back by itself.
 """
 

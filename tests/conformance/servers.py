@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import http.client
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -42,6 +43,15 @@ DOORS: dict[str, list[str]] = {
         *["granian", "--interface", "asgi", "--host", HOST, "--port", "{port}"],
         *["--log-level", "warning", "fixture.asgi:application"],
     ],
+    "hypercorn": [
+        # In the process that is asked to stop: the parent of others keeps the socket open.
+        *["hypercorn", "--workers", "0", "--bind", HOST + ":{port}", "--log-level", "warning"],
+        "fixture.asgi:application",
+    ],
+    "granian-wsgi": [
+        *["granian", "--interface", "wsgi", "--host", HOST, "--port", "{port}"],
+        *["--blocking-threads", "16", "--log-level", "warning", "fixture.wsgi:application"],
+    ],
     "runserver": ["django", "runserver", "--skip-checks", HOST + ":{port}"],
     # The suite keeps connections open while it sends more requests: one thread would deadlock.
     "wsgi": [
@@ -49,6 +59,7 @@ DOORS: dict[str, list[str]] = {
         *["--threads", "16", "--log-level", "warning", "fixture.wsgi:application"],
     ],
 }
+DOORS["wsgi-hook"] = [*DOORS["wsgi"], "-c", "python:django_mcp.contrib.gunicorn"]
 """How each way into the package is served: the arguments after `python -m`."""
 
 
@@ -195,11 +206,13 @@ def free_port() -> int:
 
 
 @contextmanager
-def started(door: str, environment: dict[str, str], *, log: Path) -> Iterator[RunningServer]:
+def started(
+    door: str, environment: dict[str, str], *, log: Path, port: int = 0
+) -> Iterator[RunningServer]:
     """Start a server on a database that is there; :func:`wait_until_ready` waits for it."""
-    port = free_port()
+    port = port or free_port()
     command = [sys.executable, "-m", *(word.format(port=port) for word in DOORS[door])]
-    with log.open("wb") as output:
+    with log.open("ab") as output:
         process = subprocess.Popen(
             command, cwd=HERE, env=environment, stdout=output, stderr=subprocess.STDOUT
         )
@@ -210,7 +223,8 @@ def started(door: str, environment: dict[str, str], *, log: Path) -> Iterator[Ru
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
+    # Nobody waits for its clients any more: without the time that a process has after SIGTERM.
+    process.send_signal(signal.SIGINT)
     try:
         process.wait(STOP_SECONDS)
     except subprocess.TimeoutExpired:

@@ -15,6 +15,7 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_mcp import Context, MCPServer
+from django_mcp.protocol.errors import MCPError
 from django_mcp.server.ports import AnswerTimedOut
 from tests.lasting import last
 
@@ -282,6 +283,14 @@ def crash(ctx: Context) -> None:
     ctx.log("info", "before")
     last(ctx)
     raise RuntimeError("planted")
+
+
+@server.tool
+def refuse(ctx: Context) -> None:
+    """Speak, and then end in an error of the protocol."""
+    ctx.log("info", "before")
+    last(ctx)
+    raise MCPError(7001, "of our own")
 
 
 @server.tool

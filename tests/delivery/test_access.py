@@ -1,4 +1,4 @@
-"""F34: who may stay no longer, while requests and streams are open."""
+"""Who may stay no longer, while requests and streams are open."""
 
 from __future__ import annotations
 

@@ -60,10 +60,12 @@ def test_the_rest_of_a_call_that_has_ended_comes_in_one_piece(asgi, on_loop):
         async with client.call("steps", count=3, id=7) as broken:
             await broken.message()
         await until(lambda: Stream.objects.exclude(closed=None).count(), 1)
-        return await at_wsgi(client, broken.last_id), broken.last_id
+        rest = await at_wsgi(client, broken.last_id)
+        return rest, broken.last_id, await at_wsgi(client, rest[1][-1]["id"])
 
-    (status, events), place = on_loop(main())
+    (status, events), place, after_its_end = on_loop(main())
     assert status == 200
+    assert after_its_end == (204, [])
     assert texts(events) == ["1", "2"]
     assert json.loads(events[-1]["data"])["id"] == 7
     ids = [each["id"] for each in events]

@@ -45,7 +45,6 @@ def cancel(request_id, reason="enough"):
 @pytest.mark.parametrize("request_id", [1, "1", 0, ""], ids=repr)
 @pytest.mark.parametrize("tool", WAITING)
 def test_a_cancelled_call_ends_with_an_error_of_its_id(application, on_loop, tool, request_id):
-    """F13; RULINGS 19."""
 
     async def main():
         client = await Client(application).open()
@@ -199,7 +198,6 @@ def test_a_cancellation_that_overtakes_the_call_is_not_lost(application, on_loop
 
 @pytest.mark.parametrize("tool", ["speak_and_wait", "wait", "await_"])
 def test_in_the_modern_era_a_connection_that_goes_is_the_cancellation(application, on_loop, tool):
-    """F11."""
 
     async def main():
         message, headers = modern("tools/call", name=tool, arguments={"gate": "modern"})
@@ -300,7 +298,7 @@ async def _last(context):
 
 @pytest.mark.parametrize("tool", ["wait", "await_"])
 def test_who_takes_no_stream_and_goes_cancels_nothing_in_a_session(application, on_loop, tool):
-    """F12: there is nothing to come back to; the function goes on to its end all the same."""
+    """There is nothing to come back to; the function goes on to its end all the same."""
 
     async def main():
         client = await Client(application, Accept="application/json").open()
@@ -318,7 +316,7 @@ def test_who_takes_no_stream_and_goes_cancels_nothing_in_a_session(application, 
 
 @pytest.mark.parametrize("tool", ["await_"])
 def test_without_a_session_it_cancels_there_too(application, on_loop, tool):
-    """F12, 2026-07-28."""
+    """In revision 2026-07-28, too."""
 
     async def main():
         message, headers = modern("tools/call", name=tool, arguments={"gate": "left"})

@@ -8,7 +8,7 @@ import pytest
 
 from django_mcp.clock import DatabaseNow
 from django_mcp.models import PendingRequest, Session, Stream
-from django_mcp.store import cleanup, ledger
+from django_mcp.store import ledger, sweep
 from tests.store.visiting import Visit
 
 from .abandoned import Abandoned
@@ -23,9 +23,9 @@ def _expire(visit: Visit) -> None:
 
 @pytest.fixture
 def _sweeping(monkeypatch):
-    """Let rounds follow each other at once, and their steps."""
-    monkeypatch.setattr(cleanup, "SWEEP", 0)
-    monkeypatch.setattr(cleanup, "STEP", 0)
+    """Let rounds follow each other soon, and their steps."""
+    monkeypatch.setattr(sweep, "ROUND_SECONDS", 0.05)
+    monkeypatch.setattr(sweep, "SHARE", 0.5)
     monkeypatch.setattr(ledger, "PAUSE", 0.02)
 
 

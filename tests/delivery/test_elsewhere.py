@@ -44,7 +44,7 @@ async def hear(application: Any, **layers: Any) -> tuple[list[str], list[str]]:
 
 
 def test_another_process_announces_and_ends(application, on_loop):
-    """F37: without a layer it is found by looking."""
+    """Without a layer it is found by looking."""
     own, stream = on_loop(hear(application))
     assert own == [TOOLS, PROMPTS, "note://1"]
     assert stream == [TOOLS, "note://2"]
@@ -52,7 +52,7 @@ def test_another_process_announces_and_ends(application, on_loop):
 
 @pytest.mark.parametrize("layer", ["core.RedisChannelLayer", "pubsub.RedisPubSubChannelLayer"])
 def test_another_process_rings(application, on_loop, settings, monkeypatch, layer):
-    """F37: whoever is rung does not wait for the time to look, which never comes here."""
+    """Whoever is rung does not wait for the time to look, which never comes here."""
     settings.CHANNEL_LAYERS = redis(layer)
     monkeypatch.setattr(listeners, "PAUSE", 3600)
     # As on a machine that has been started just now, whose clock is near its beginning.
@@ -63,7 +63,7 @@ def test_another_process_rings(application, on_loop, settings, monkeypatch, laye
 
 
 def test_another_process_announces_though_the_layer_is_down(application, on_loop):
-    """F5: nobody listens at that port."""
+    """Nobody listens at that port."""
     config = {"hosts": ["redis://127.0.0.1:1"]}
     layer = {"BACKEND": "channels_redis.core.RedisChannelLayer", "CONFIG": config}
     pytest.importorskip("channels_redis")

@@ -354,7 +354,7 @@ def test_a_comment_keeps_the_connection_alive(application, on_loop, monkeypatch)
 def test_a_client_that_does_not_read_hears_once_of_what_changed_often(
     application, on_loop, monkeypatch
 ):
-    """F27: what it has no room for stays in the rows, where it is one of each."""
+    """What it has no room for stays in the rows, where it is one of each."""
     monkeypatch.setattr(staying, "HELD", 0)
 
     async def main():
@@ -398,7 +398,7 @@ def test_sessions_have_no_listen(application, on_loop):
 
 @pytest.mark.parametrize("accept", ["application/json, text/event-stream", "text/event-stream"])
 def test_where_no_stream_can_be_held_it_acknowledges_nothing_and_ends(accept):
-    """RULINGS 44: behind WSGI."""
+    """Behind WSGI."""
     client = MCPClient(server, revision="2026-07-28")
     message, headers = modern("subscriptions/listen", "x", notifications=EVERYTHING)
     response = client.http("POST", json.dumps(message).encode(), Accept=accept, **headers)
@@ -410,7 +410,6 @@ def test_where_no_stream_can_be_held_it_acknowledges_nothing_and_ends(accept):
 
 
 def test_many_streams_cost_one_query(application, on_loop, django_assert_num_queries):
-    """F28."""
     found: list[str] = []
 
     def plant(_: int) -> Any:

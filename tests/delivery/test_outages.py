@@ -1,4 +1,4 @@
-"""F3: the database goes away, breaks connections off, and does not always say what it has done."""
+"""The database goes away, breaks connections off, and does not always say what it has done."""
 
 from __future__ import annotations
 
@@ -85,7 +85,6 @@ def serialization_failure():
 def test_transactions_that_others_broke_off_are_made_again_and_the_function_is_not(
     application, on_loop, database, kind, caplog
 ):
-    """F29, R5."""
 
     async def main():
         client = await Client(application).open()

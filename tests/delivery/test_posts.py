@@ -137,27 +137,36 @@ def test_a_call_that_lasts_streams_without_a_word(application, on_loop, settings
 
 @pytest.mark.parametrize("request_id", IDS, ids=repr)
 def test_an_error_after_the_first_word_is_an_event_with_its_id(application, on_loop, request_id):
-    """E11."""
 
     async def main():
         client = await Client(application).open()
-        async with client.call("crash", id=request_id) as connection:
+        async with client.call("refuse", id=request_id) as connection:
             assert connection.status == 200
             return await connection.messages()
 
     *_, last = on_loop(main())
     assert (type(last["id"]), last["id"]) == (type(request_id), request_id)
     assert set(last) == {"jsonrpc", "id", "error"}
-    assert last["error"]["code"] == -32603
+    assert last["error"]["code"] == 7001
+    assert PendingRequest.objects.get().state == "failed"
+
+
+def test_a_crash_after_the_first_word_is_a_result_and_its_row_has_failed(application, on_loop):
+    async def main():
+        client = await Client(application).open()
+        async with client.call("crash", id="c") as connection:
+            return await connection.messages()
+
+    *_, last = on_loop(main())
+    assert (last["id"], last["result"]["isError"]) == ("c", True)
     assert PendingRequest.objects.get().state == "failed"
 
 
 @pytest.mark.parametrize("request_id", IDS, ids=repr)
 def test_in_the_modern_era_too_it_has_its_id(application, on_loop, request_id):
-    """E11."""
 
     async def main():
-        message, headers = modern("tools/call", name="crash", arguments={})
+        message, headers = modern("tools/call", name="refuse", arguments={})
         message |= {"id": request_id}
         message["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "info"
         given = {name.replace("-", "_"): value for name, value in headers.items()}
@@ -168,7 +177,7 @@ def test_in_the_modern_era_too_it_has_its_id(application, on_loop, request_id):
     *said, last = on_loop(main())
     assert [each["params"]["data"] for each in said] == ["before"]
     assert (type(last["id"]), last["id"]) == (type(request_id), request_id)
-    assert last["error"]["code"] == -32603
+    assert last["error"]["code"] == 7001
 
 
 @pytest.mark.parametrize("accept", ["application/json", "application/json;q=1, text/*;q=0"])

@@ -45,7 +45,6 @@ def test_an_answer_reaches_the_call_that_asked(application, on_loop, tool, revis
 def test_two_questions_at_once_get_their_own_answers_whatever_the_order(
     application, on_loop, tools
 ):
-    """P7, P8."""
 
     async def main():
         client = await Client(application).open(elicitation={})
@@ -63,7 +62,6 @@ def test_two_questions_at_once_get_their_own_answers_whatever_the_order(
 
 
 def test_the_first_of_several_answers_wins_and_late_ones_do_no_harm(application, on_loop):
-    """F16."""
 
     async def main():
         client = await Client(application).open(elicitation={})
@@ -84,7 +82,6 @@ def test_the_first_of_several_answers_wins_and_late_ones_do_no_harm(application,
 
 
 def test_another_session_cannot_answer(application, on_loop):
-    """F16, invariant 8."""
 
     async def main():
         one = await Client(application).open(elicitation={})
@@ -102,7 +99,6 @@ def test_another_session_cannot_answer(application, on_loop):
 
 @pytest.mark.parametrize("tool", ASKING)
 def test_a_question_that_nobody_answers_ends_in_time_and_is_taken_back(application, on_loop, tool):
-    """F17."""
 
     async def main():
         client = await Client(application).open(elicitation={})
@@ -132,7 +128,7 @@ def test_an_error_for_an_answer_reaches_the_call(application, on_loop, tool):
 
 @pytest.mark.parametrize("tool", ASKING)
 def test_a_question_waits_until_the_client_is_ready(application, on_loop, tool):
-    """RULINGS 16: the notification may arrive while the call runs already."""
+    """The notification may arrive while the call runs already."""
 
     async def main():
         client = await Client(application).open(initialized=False, elicitation={})

@@ -1,4 +1,4 @@
-"""What may wait for a client: so many messages and bytes of a call, and a response always (F27)."""
+"""What may wait for a client: so many messages and bytes of a call, and a response always."""
 
 from __future__ import annotations
 
@@ -61,7 +61,6 @@ def test_questions_and_the_response_have_room_always(application, on_loop, setti
 
 @pytest.mark.parametrize("tool", ["question", "aquestion"])
 def test_a_question_that_is_too_large_fails_in_the_function(application, on_loop, settings, tool):
-    """F26."""
     settings.DJANGO_MCP = {**settings.DJANGO_MCP, "MAX_RESULT_BYTES": 1000}
 
     async def main():

@@ -1,4 +1,4 @@
-"""F4: reads go where writes go, whatever the site's routers say, since a replica lags behind."""
+"""Reads go where writes go, whatever the site's routers say, since a replica lags behind."""
 
 from __future__ import annotations
 

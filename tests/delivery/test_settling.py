@@ -1,4 +1,4 @@
-"""F1: what a process leaves behind when it dies, and who ends it."""
+"""What a process leaves behind when it dies, and who ends it."""
 
 from __future__ import annotations
 
@@ -19,6 +19,12 @@ from . import site
 from .abandoned import DEAD, Abandoned
 from .streaming import Client
 from .waiting import in_thread, until
+
+
+@pytest.fixture
+def _half_minute(settings):
+    """Let a lease last for six steps of the planted clock."""
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "LEASE_SECONDS": 30}
 
 
 @pytest.fixture
@@ -236,6 +242,7 @@ class Clock:
             heartbeat.beat()
 
 
+@pytest.mark.usefixtures("_half_minute")
 def test_a_process_is_trusted_after_an_unbroken_lease(monkeypatch):
     clock, heartbeat = Clock(monkeypatch), Heartbeat()
     heartbeat.beat()
@@ -246,6 +253,7 @@ def test_a_process_is_trusted_after_an_unbroken_lease(monkeypatch):
     assert heartbeat.is_trusted
 
 
+@pytest.mark.usefixtures("_half_minute")
 def test_a_break_begins_the_lease_anew(monkeypatch):
     clock, heartbeat = Clock(monkeypatch), Heartbeat()
     clock.tick(heartbeat, 60)
@@ -257,6 +265,7 @@ def test_a_break_begins_the_lease_anew(monkeypatch):
     assert heartbeat.is_trusted
 
 
+@pytest.mark.usefixtures("_half_minute")
 def test_after_an_outage_longer_than_a_lease_nobody_ends_what_lives(
     application, on_loop, monkeypatch
 ):

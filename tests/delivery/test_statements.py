@@ -1,7 +1,7 @@
 """What the package asks of a database, over everything that it does.
 
-F31: transactions that read the past, as MySQL's do by default, hide nothing from those who wait.
-F32: behind PgBouncer each transaction may have another connection, so nothing may outlast one.
+Transactions that read the past, as MySQL's do by default, hide nothing from those who wait.
+Behind PgBouncer each transaction may have another connection, so nothing may outlast one.
 """
 
 from __future__ import annotations

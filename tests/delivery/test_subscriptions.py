@@ -148,7 +148,7 @@ def test_a_list_that_the_server_has_not_is_not_told_of(application, on_loop):
 
 
 def test_a_client_that_is_not_ready_is_told_when_it_is(application, on_loop):
-    """RULINGS 16: before ``notifications/initialized`` a server sends pings and logs alone."""
+    """Before ``notifications/initialized`` a server sends pings and logs alone."""
 
     async def main():
         client = await Client(application).open(initialized=False)
@@ -162,7 +162,7 @@ def test_a_client_that_is_not_ready_is_told_when_it_is(application, on_loop):
 
 
 def test_a_storm_is_one_notification(application, on_loop, monkeypatch):
-    """F38: however many changes between two looks."""
+    """However many changes between two looks."""
     storm = threading.Event()
     original = listeners.Changes._look
     monkeypatch.setattr(
@@ -282,7 +282,6 @@ def test_a_session_has_so_many_subscriptions_and_no_more(application, on_loop, s
 
 
 def test_subscribing_changes_nothing_else_of_a_session(application, on_loop):
-    """P4."""
 
     async def main():
         client = await Client(application).open()
@@ -503,7 +502,7 @@ def test_nothing_is_shown_that_could_not_be_written(monkeypatch):
 
 
 def test_many_streams_cost_a_look_and_a_transaction(django_assert_max_num_queries):
-    """F28: what a change costs is little for each connection, and one query more for them all."""
+    """What a change costs is little for each connection, and one query more for them all."""
     own = [_planted(number) for number in range(30)]
     seen = own[0].seen
     changes.write(server.name, [Topic(Kind.TOOLS)])

@@ -33,7 +33,6 @@ def complaints(caplog):
 def test_what_is_said_in_a_transaction_is_heard_whatever_becomes_of_it(
     application, on_loop, caplog, fails
 ):
-    """F9."""
 
     async def main():
         client = await Client(application).open()
@@ -80,7 +79,6 @@ def test_an_open_transaction_keeps_no_other_request_waiting(application, on_loop
 
 @pytest.mark.usefixtures("atomic_requests")
 def test_what_is_said_under_atomic_requests_is_heard(application, on_loop, caplog):
-    """F9."""
 
     async def main():
         client = await Client(application).open()

@@ -80,6 +80,11 @@ def ask(number: int) -> str:
     raise ToolError("told so")
 
 
+@server.prompt
+def stumble() -> str:
+    raise RuntimeError("a secret")
+
+
 @server.resource("note://{number}")
 def note(number: int) -> str:
     return ""
@@ -123,7 +128,7 @@ def without_auth(client: MCPClient) -> Answer:
 
 def refused(client: MCPClient) -> Answer:
     answer = post(MCPClient(server, auth=lambda _: Refusal()))
-    assert answer.http["WWW-Authenticate"] == "Bearer"
+    assert answer.http["WWW-Authenticate"] == f'Bearer realm="{server.name}"'
     return answer
 
 
@@ -182,8 +187,59 @@ def too_large(client: MCPClient) -> Answer:
         return post(client, b" " * 11)
 
 
+def of_too_many_values(client: MCPClient) -> Answer:
+    return post(client, b"[" + b"1," * 100_000 + b"1]")
+
+
+def of_a_body_that_stops(client: MCPClient) -> Answer:
+    with using(BODY_PAUSE_SECONDS=0.1):
+        return of_unfinished_bodies(1)
+
+
+def of_too_much_at_once(client: MCPClient) -> Answer:
+    with using(MAX_RECEIVING_BYTES=10, MAX_BODY_BYTES=10):
+        return unavailable(of_unfinished_bodies(2))
+
+
+def of_unfinished_bodies(number: int) -> Answer:
+    """Return what the mount answers to the last of some bodies that do not come to their end."""
+
+    async def unfinished() -> asgi.Response:
+        application = mount(None)  # type: ignore[arg-type]
+        sent: list[dict[str, Any]] = []
+
+        async def post_one() -> None:
+            pieces = [{"type": "http.request", "body": b" " * 6, "more_body": True}]
+
+            async def receive() -> dict[str, Any]:
+                if not pieces:
+                    await asyncio.sleep(asgi.BOUND)
+                return pieces.pop()
+
+            await application(scope, receive, send)
+
+        async def send(event: dict[str, Any]) -> None:
+            sent.append(event)
+
+        headers = {"Host": "testserver", "Content-Type": "application/json", "Accept": "*/*"}
+        scope = asgi.scope_of("/mcp", headers=headers.items())
+        tasks = [asyncio.create_task(post_one()) for _ in range(number)]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        start, body = sent
+        given = {name.decode(): value.decode() for name, value in start["headers"]}
+        return asgi.Response(start["status"], given, body["body"])
+
+    with override_settings(ROOT_URLCONF=asgi.urlconf(endpoint("mcp", server=server))):
+        response = asgi.run(unfinished())
+    return Answer(HttpResponse(response.body, status=response.status, headers=response.headers))
+
+
 def unreadable(client: MCPClient) -> Answer:
-    bodies = [b"{", b"\xff", b'{"a":1,"a":2}', b"[" * 200 + b"]" * 200]
+    long = b"[" + b"1" * 1001 + b"]"
+    bodies = [b"{", b"\xff", b'{"a":1,"a":2}', b"[" * 200 + b"]" * 200, long]
     answers = [post(client, body) for body in bodies]
     assert len({answer.http.status_code for answer in answers}) == 1
     return answers[0]
@@ -314,13 +370,13 @@ ANSWERED: dict[str, Provocation] = {
     ),
     "The tool or prompt is unknown, or hidden from the caller": lambda c: c.tool("unknown"),
     "The arguments of a prompt do not fit": lambda c: c.prompt("ask", number="one"),
-    "A prompt or a resource raises `ToolError`": lambda c: c.prompt("ask", number="1"),
+    "A prompt, a resource or a completion raises `ToolError`, or what it needs "
+    "[does not exist](#exceptions)": lambda c: c.prompt("ask", number="1"),
     "The resource does not exist, or is hidden from the caller": unknown_resource,
     "The caller has called tools, or this tool, as often as allowed; `data` has "
     "`retryAfterSeconds`": too_often,
-    "A function raises another exception, or returns what cannot be sent": lambda c: c.tool(
-        "crash"
-    ),
+    "A prompt, a resource or a completion fails in another way, or returns what cannot be "
+    "sent": lambda c: c.prompt("stumble"),
     "A resource or a prompt has more than `MAX_RESULT_BYTES`": lambda c: c.read("flood://"),
 }
 
@@ -345,7 +401,12 @@ PROVOCATIONS: dict[str, dict[str, Provocation]] = {
         ),
         "`Accept` admits neither JSON nor an event stream": lambda c: post(c, Accept="text/html"),
         "The body is larger than `MAX_BODY_BYTES`": too_large,
-        "The body is not JSON in UTF-8, has a member twice, or is nested too deeply": unreadable,
+        "The body holds more than `MAX_JSON_VALUES` values": of_too_many_values,
+        "The body does not come in [time](../how-to/limit-callers.md#what-a-body-may-cost), at the "
+        "mount": of_a_body_that_stops,
+        "Too much is being sent at the same time, at the mount": of_too_much_at_once,
+        "The body is not JSON in UTF-8, has a member twice, is nested too deeply, or has an "
+        "integer of more than 1000 digits": unreadable,
         "DELETE without `Mcp-Session-Id`": lambda c: Answer(c.http("DELETE")),
         "DELETE of a session that is not there": lambda c: Answer(
             c.http("DELETE", Mcp_Session_Id="unknown")
@@ -391,7 +452,8 @@ WITHOUT_ID = {
 
 RESULTS: dict[str, Provocation] = {
     "The arguments of a tool do not fit, or are unknown": lambda c: c.tool("locate", area="north"),
-    "A tool raises `ToolError`": lambda c: c.tool("reject"),
+    "A tool raises an exception that [is told](#exceptions)": lambda c: c.tool("reject"),
+    "A tool fails in another way, or returns what cannot be sent": lambda c: c.tool("crash"),
     "A question has no answer: declined, dismissed, failed, too late": without_an_answer,
     "A tool takes longer than its `timeout`": lambda c: c.tool("dawdle"),
     "A tool returns more than `MAX_RESULT_BYTES`": lambda c: c.tool("flood"),

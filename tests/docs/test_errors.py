@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import rest_framework.exceptions  # noqa: F401 - its exceptions are told where it is imported
 
+from django_mcp.server.calling import CallTimedOut
 from django_mcp.testing import MCPClient
+from django_mcp.transport import failures
 
 from .provocations import MODERN, PROVOCATIONS, RESULTS, WITHOUT_ID, server
 from .tables import code, rows, section
@@ -74,3 +77,14 @@ def test_statuses_without_an_error():
         int(row[0]): int(row[0]) for row in rows(section(PAGE, "## Statuses without an error"))
     }
     assert client.http("OPTIONS").status_code == 204
+
+
+def test_every_exception_that_is_told_is_documented():
+    first = " ".join(row[0] for row in rows(section(PAGE, "## Exceptions")))
+    internal = {CallTimedOut}
+    for kind in failures.TABLE.keys() - internal:
+        assert f"`{kind.__name__}`" in first, kind
+    of_rest_framework = failures.told().keys() - failures.TABLE.keys()
+    assert len(of_rest_framework) == 5
+    for kind in of_rest_framework:
+        assert f"`{kind.__name__}`" in first, kind

@@ -17,15 +17,26 @@ from django_mcp import MCPServer, auth, conf, content, routing, testing
 from django_mcp import mcp_commands as prune_commands
 from django_mcp.contrib.tokens import mcp_commands
 from django_mcp.management.commands import mcp as command
-from django_mcp.protocol import messages
+from django_mcp.protocol import bounded, messages
 from django_mcp.protocol.errors import ErrorCode
-from django_mcp.server import ports, registry, signature, uri_template
+from django_mcp.server import (
+    inlining,
+    leniency,
+    ports,
+    problems,
+    registry,
+    signature,
+    uri_template,
+)
 from django_mcp.server.context import Context
-from django_mcp.server.methods import completion, lifecycle
+from django_mcp.server.methods import completion, lifecycle, subscriptions
 from django_mcp.server.questions import asking, rounds
-from django_mcp.store import limits, session_cache, sessions
-from django_mcp.transport import lanes
+from django_mcp.server.questions import fields as question_fields
+from django_mcp.store import inbox, limits, session_cache, sessions
+from django_mcp.transport import failures, lanes
 from django_mcp.transport.views import MCPView
+from tests.clients.environments import REQUIREMENTS
+from tests.clients.isolated import ISOLATED
 
 from .markdown import ROOT, pages, text_of
 from .tables import code, first_column, literal, rows, section
@@ -85,15 +96,41 @@ LIMITS = {
     "Times that a question is asked until its answer fits": asking.MAX_ATTEMPTS,
     "Times that one call may come back with questions": rounds.MAX_ROUNDS,
     "Nesting of arrays and objects in a body": messages.MAX_DEPTH,
+    "Digits of an integer in a body": messages.MAX_DIGITS,
+    "Objects and alternatives of unions that are tried to make sense of the arguments of a call": (
+        bounded.MAX_TRIALS
+    ),
+    "The same for a body of 1000 values or fewer": bounded.MAX_TRIALS_OF_FEW,
+    "Objects in a list that the protocol defines, such as icons, in a larger body": (
+        bounded.MAX_ITEMS
+    ),
+    "Different values with one hash in a set, or among keys other than text": (
+        bounded.MAX_COLLISIONS
+    ),
+    "Characters of the texts in the arguments of a call that are read as JSON, together": (
+        signature.MAX_DECODED_CHARACTERS
+    ),
+    "Values in one of them": signature.MAX_DECODED_VALUES,
+    "Values that an answer to a question chooses, where there are fewer to choose from": (
+        question_fields.MAX_CHOSEN
+    ),
     "Characters in the id of a request": messages.MAX_ID_LENGTH,
     "Messages in a batch": messages.MAX_BATCH,
     "Characters of a server's name": registry.MAX_NAME_LENGTH,
     "Characters of a URI that is matched with a template": uri_template.MAX_LENGTH,
-    "Wrong arguments that one answer names": signature.MAX_PROBLEMS,
+    "Characters of the URIs of one `subscriptions/listen`, together": (
+        subscriptions.MAX_URI_CHARACTERS
+    ),
+    "Times as large that a schema may become without definitions": inlining.MAX_GROWTH,
+    "Values of a call's arguments for which it is tried whether null was meant": leniency.MAX_NULLS,
+    "Wrong arguments that one answer names": problems.MAX_PROBLEMS,
+    "Messages of one exception that are told": failures.MAX_MESSAGES,
     "Values in an answer to `completion/complete`": completion.MAX_VALUES,
-    "Bytes of `clientInfo` and `capabilities` together in `initialize`": lifecycle.MAX_SENDER_BYTES,
+    "Bytes of `clientInfo` in `initialize`, icons that do not fit left out, and as many of "
+    "`capabilities`": lifecycle.MAX_INFO_BYTES,
     "Levels to which either of them may be nested": lifecycle.MAX_SENDER_DEPTH,
     "Sessions that one `initialize` ends at most to make room": sessions.EVICTED_AT_ONCE,
+    "Cancellations that a session may leave for calls that are not known yet": inbox.MAX_EARLY,
     "Threads that wait for answers without keeping others from running": lanes.MAX_IDLE,
     "Sessions that a process remembers at the same time": session_cache.MAX_SESSIONS,
     "Callers that a process counts for itself at the same time": limits.MAX_COUNTS,
@@ -252,6 +289,19 @@ def test_every_system_check_is_documented():
 def test_no_page_names_a_check_that_does_not_exist(page: str):
     named = set(re.findall(r"django_mcp\.[EW]\d+", text_of(page)))
     assert named <= set(first_column(text_of(f"{REFERENCE}/checks.md")))
+
+
+def test_clients_are_as_the_tests_have_them():
+    table = rows(section(f"{REFERENCE}/clients.md", "## What each can do"))
+    asked_for = ("resource", "prompt", "progress", "logs", "question", "resumption", "cancellation")
+    expected = []
+    for each in ISOLATED:
+        if each.door == "mount":
+            installed = (REQUIREMENTS / f"{each.environment}.txt").read_text().split("\n")[0]
+            package, version = re.sub(r"\[.*\]", "", installed).split("==")
+            can = ["no" if step in each.lacks else "yes" for step in asked_for]
+            expected.append([f"`{each.name}`", f"`{package}` {version}", each.revision, *can])
+    assert table == expected
 
 
 def test_every_error_code_is_documented():

@@ -40,11 +40,17 @@ def test_prompts_are_for_agents(as_agent, as_customer, ticket):
 
 def test_triage_carries_the_ticket(as_agent, ticket):
     attached, task = as_agent.prompt("triage", ticket_id=str(ticket.pk)).result["messages"]
-    resource = attached["content"]["resource"]
-    assert resource["uri"] == f"ticket://{ticket.pk}"
-    assert json.loads(resource["text"])["subject"] == "Charged twice for invoice INV-1"
+    where, _, data = attached["content"]["text"].partition("\n\n")
+    assert where == f"This is ticket://{ticket.pk}:"
+    assert json.loads(data)["subject"] == "Charged twice for invoice INV-1"
     assert "it has the priority high now" in task["content"]["text"]
     assert "admin, agent, agent2, agent3" in task["content"]["text"]
+
+
+@pytest.mark.parametrize("prompt", ["triage", "draft_reply"])
+def test_prompts_are_text_which_every_client_takes(as_agent, ticket, prompt):
+    messages = as_agent.prompt(prompt, ticket_id=str(ticket.pk)).result["messages"]
+    assert {message["content"]["type"] for message in messages} == {"text"}
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,13 @@ from django.contrib.staticfiles.handlers import ASGIStaticFilesHandler
 from django.core.asgi import get_asgi_application
 from django.http import HttpRequest, HttpResponse
 from django.test import Client
+from django.urls import include, path, resolve
 from django.utils.translation import get_language
 
 from django_mcp import Context, MCPServer, endpoint
 from django_mcp.asgi import find_endpoint, mount
+from django_mcp.auth import public
+from django_mcp.transport import shutdown
 from tests.asgi import call, modern, post, request, run, scope_of, urlconf
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -133,26 +136,37 @@ def test_static_files_in_development(settings):
 
 
 @pytest.mark.parametrize("outside", [True, False], ids=["mount outside", "mount inside"])
-def test_websockets_and_lifespan_pass_by(outside):
+def test_websockets_pass_by(outside):
     seen = []
 
     async def elsewhere(scope: Any, receive: Any, send: Any) -> None:
         seen.append(scope["type"])
 
     django = get_asgi_application()
-    routes = {"websocket": elsewhere, "lifespan": elsewhere}
     if outside:
-        served = mount(ProtocolTypeRouter({"http": django, **routes}))
+        served = mount(ProtocolTypeRouter({"http": django, "websocket": elsewhere}))
     else:
-        served = ProtocolTypeRouter({"http": mount(django), **routes})
-
-    async def connect() -> None:
-        for kind in routes:
-            await served({"type": kind, "path": "/mcp", "headers": []}, None, None)
-
-    run(connect())
-    assert seen == ["websocket", "lifespan"]
+        served = ProtocolTypeRouter({"http": mount(django), "websocket": elsewhere})
+    run(served({"type": "websocket", "path": "/mcp", "headers": []}, None, None))
+    assert seen == ["websocket"]
     assert run(call(served, "add", arguments={"a": 2, "b": 3})).status == 200
+
+
+@pytest.mark.parametrize(("http_version", "last"), [("1.1", "close"), ("2", None)])
+def test_a_process_that_is_asked_to_stop_says_that_a_response_is_the_last(
+    monkeypatch, http_version, last
+):
+    monkeypatch.setattr(shutdown, "_is_closing", True)
+    given = {"http_version": http_version}
+    responses = [
+        run(call(application(), "add", arguments={"a": 2, "b": 3}, **given)),
+        run(call(get_asgi_application(), "add", arguments={"a": 2, "b": 3}, **given)),
+        run(request(application(), scope_of("/", method="GET", **given))),
+    ]
+    assert [each.status for each in responses] == [200, 200, 404]
+    for each in responses:
+        headers = {name.lower(): text for name, text in each.headers.items()}
+        assert headers.get("connection") == last
 
 
 def test_two_servers_have_their_own_tools_and_their_own_door():
@@ -216,6 +230,70 @@ def test_a_proxy_names_the_host_only_where_it_is_trusted(settings):
     assert run(call(application(), "add", arguments=arguments, headers=forwarded)).status == 200
     settings.USE_X_FORWARDED_HOST = True
     assert run(call(application(), "add", arguments=arguments, headers=forwarded)).status == 400
+
+
+def ask_both_doors(look: Any, headers: dict[str, str], **extra: Any) -> list[Any]:
+    """Return what ``look`` makes of a request at the mount, and at the view under ASGI."""
+    return [
+        run(call(door, look.__name__, "/looking/7/mcp", headers=headers, **extra)).json()["result"]
+        for door in (application(), get_asgi_application())
+    ]
+
+
+@pytest.fixture
+def looking(settings) -> MCPServer:
+    """A server whose tools look at their request."""
+    server = MCPServer("looking", version="1", auth=public)
+    nested = ([endpoint("mcp", server=server, name="tools")], "shop")
+    settings.ROOT_URLCONF = urlconf(path("looking/<int:shop>/", include(nested, namespace="tea")))
+    return server
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_names_with_an_underscore_are_no_headers_at_either_door(looking, whole):
+    """Proxies and WSGI servers drop them: with a hyphen they would be somebody else's."""
+    names = ("X_Real_IP", "Mcp_Session_Id", "Authorization")
+
+    @looking.tool
+    def look(ctx: Context) -> dict[str, Any]:
+        request = ctx.request
+        if whole:
+            assert request.META["REMOTE_ADDR"]
+        spelt = {*names, *(name.replace("_", "-") for name in names)}
+        variables = ("HTTP_" + name.upper().replace("-", "_") for name in spelt)
+        return {
+            "headers": {name: request.headers.get(name) for name in sorted(spelt)},
+            "META": {name: request.META.get(name) for name in sorted(variables)} if whole else {},
+        }
+
+    headers = {"X_Real_IP": "192.0.2.1", "Mcp_Session_Id": "x", "Authorization": "Bearer y"}
+    mount_, view = ask_both_doors(look, headers)
+    assert mount_ == view
+    seen = mount_["structuredContent"]
+    assert {name for name, value in seen["headers"].items() if value} == {"Authorization"}
+    assert {name for name, value in seen["META"].items() if value} <= {"HTTP_AUTHORIZATION"}
+    both = {"X_Real_IP": "192.0.2.1", "X-Real-IP": "198.51.100.7"}
+    for answer in ask_both_doors(look, both):
+        assert answer["structuredContent"]["headers"]["X-Real-IP"] == "198.51.100.7"
+
+
+def test_where_the_request_was_resolved_to_is_known_at_either_door(looking):
+    @looking.tool
+    def look(ctx: Context) -> dict[str, Any]:
+        match = ctx.request.resolver_match
+        return {
+            "view_name": match.view_name,
+            "namespaces": match.namespaces,
+            "kwargs": match.kwargs,
+            "route": match.route,
+            "again": resolve(ctx.request.path_info).view_name,
+        }
+
+    mount_, view = ask_both_doors(look, {})
+    assert mount_ == view
+    seen = mount_["structuredContent"]
+    assert seen["view_name"] == seen["again"] == "tea:tools"
+    assert seen["kwargs"] == {"shop": 7}
 
 
 def test_tools_get_the_request_with_the_caller_as_its_user(settings):

@@ -16,7 +16,7 @@ from django_mcp.protocol.errors import Unavailable
 from django_mcp.store.prepared import MOST
 from django_mcp.transport import gathering, lanes
 from django_mcp.transport.gathering import Gathering
-from django_mcp.transport.lanes import busy
+from django_mcp.transport.turns import busy
 from tests.asgi import BOUND, run
 
 

@@ -14,13 +14,14 @@ from django.contrib.auth.models import AnonymousUser
 from django.core.asgi import get_asgi_application
 from django.db import connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.http import Http404
 
 from django_mcp import MCPServer, endpoint
 from django_mcp.asgi import mount
 from django_mcp.auth import Principal, public
 from django_mcp.models import PendingRequest
 from django_mcp.transport import lanes as lanes_module
-from django_mcp.transport.lanes import GATE_LANES, Lanes, call_lanes, gate_lanes
+from django_mcp.transport.lanes import GATE_LANES, Lanes, Lease, call_lanes, gate_lanes
 from tests.asgi import call, post, run, urlconf
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -135,7 +136,14 @@ INITIALIZE = {
 
 async def waiting(lanes: Lanes, number: int) -> None:
     async with asyncio.timeout(20):
-        while lanes._waiting != number:
+        while lanes.turns.waiting != number:
+            await asyncio.sleep(0.01)
+
+
+async def settled(lanes: Lanes) -> None:
+    """Wait until all lanes are free again."""
+    async with asyncio.timeout(20):
+        while lanes.turns.running:
             await asyncio.sleep(0.01)
 
 
@@ -243,6 +251,32 @@ def test_so_many_wait_for_a_lane_and_the_next_is_told_at_once(settings):
     assert not PendingRequest.objects.exists()
 
 
+@server.tool
+async def miss() -> None:
+    """Find nothing."""
+    raise Http404("No page.")
+
+
+def test_what_an_asynchronous_tool_raises_is_told_though_no_lane_is_free(settings):
+    """It needs none, so its answer is not that the server is busy."""
+    lanes = {"LANES": 1, "LANE_QUEUE": 1, "LANE_WAIT_SECONDS": 60}
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, **lanes}
+
+    async def main() -> Any:
+        served = application()
+        calls = [asyncio.create_task(call(served, "wait"))]
+        await entered()
+        calls.append(asyncio.create_task(call(served, "wait")))
+        await waiting(call_lanes(), 1)
+        answer = await call(served, "miss")
+        gate.opened.set()
+        await asyncio.gather(*calls)
+        return answer.json()["result"]
+
+    result = run(main())
+    assert (result["isError"], result["content"][0]["text"]) == (True, "No page.")
+
+
 async def anybody(request: Any) -> Principal:
     """Let everybody in, without a lane."""
     return Principal(AnonymousUser())
@@ -253,11 +287,9 @@ def everybody(request: Any) -> Principal:
     return Principal(AnonymousUser())
 
 
-@pytest.mark.parametrize(
-    ("auth", "request_id"), [(anybody, "more"), (public, "more"), (everybody, None)]
-)
-def test_so_many_wait_for_a_lane_of_the_gate(settings, auth, request_id):
-    """The id is known as soon as the body has been read, which is after authentication."""
+@pytest.mark.parametrize("auth", [anybody, public, everybody])
+def test_so_many_wait_for_a_lane_of_the_gate(settings, auth):
+    """Also where AUTH waits for it: a little of the body is read for the id."""
     settings.DJANGO_MCP = {**settings.DJANGO_MCP, "LANE_QUEUE": 1, "AUTH": auth}
 
     async def main() -> Any:
@@ -272,8 +304,63 @@ def test_so_many_wait_for_a_lane_of_the_gate(settings, auth, request_id):
 
     refused, status = run(main())
     assert status == 200
-    assert (refused.status, refused.json()["id"]) == (503, request_id)
+    assert (refused.status, refused.json()["id"]) == (503, "more")
     assert int(refused.headers["retry-after"]) > 0
+
+
+def named(request: Any) -> Principal:
+    """Let everybody in, as whom a header names."""
+    return Principal(AnonymousUser(), limited_as=request.headers.get("X-Caller", ""))
+
+
+BY_ADDRESS = ({"client": ("192.0.2.1", 1)}, {"client": ("2001:db8::1", 1)})
+BY_KEY = ({"headers": {"X-Caller": "anna"}}, {"headers": {"X-Caller": "otto"}})
+
+
+@pytest.mark.parametrize(("one", "other"), [BY_ADDRESS, BY_KEY], ids=["by address", "by key"])
+@pytest.mark.parametrize("tool", ["thread", "orm_thread"])
+def test_nobody_waits_for_the_calls_of_another(settings, one, other, tool):
+    """Those of one caller have taken all lanes, and more of them wait."""
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "LANES": 4, "AUTH": named}
+
+    async def main() -> Any:
+        served = application()
+        calls = [asyncio.create_task(call(served, "wait", **one)) for _ in range(18)]
+        await entered(4)
+        await waiting(call_lanes(), 14)
+        answered = await call(served, tool, **other)
+        assert call_lanes().turns.waiting == 14
+        gate.opened.set()
+        assert [(await each).status for each in calls] == [200] * 18
+        await settled(call_lanes())
+        return text_of(answered), len(call_lanes()._lanes)
+
+    name, left = run(main())
+    assert name.startswith("mcp-lane-")
+    assert left == 4
+
+
+def test_of_all_who_wait_each_gets_a_lane_before_one_gets_many(settings):
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "LANES": 1}
+
+    async def main() -> list[str]:
+        served, ended = application(), []
+
+        async def make(name: str) -> None:
+            address = {"client": (f"192.0.2.{ord(name)}", 1)}
+            await call(served, "wait", arguments={"number": 0}, **address)
+            ended.append(name)
+
+        calls = [asyncio.create_task(make("x"))]
+        await entered()
+        for number, name in enumerate("aaaabc", start=1):
+            calls.append(asyncio.create_task(make(name)))
+            await waiting(call_lanes(), number)
+        gate.opened.set()
+        await asyncio.gather(*calls)
+        return ended
+
+    assert "".join(run(main())) == "xabcaaa"
 
 
 @pytest.mark.parametrize("idle", [0, 1, 2])
@@ -291,9 +378,7 @@ def test_functions_that_wait_for_people_leave_their_lanes_to_others_up_to_a_numb
         other = await call(served, "thread")
         gate.opened.set()
         assert [(await each).status for each in people] == [200, 200]
-        async with asyncio.timeout(20):
-            while call_lanes()._available._value != 2:
-                await asyncio.sleep(0.01)
+        await settled(call_lanes())
         assert len(call_lanes()._lanes) == 2
         return other.status
 
@@ -319,5 +404,79 @@ def test_a_lane_that_is_needed_no_more_leaves_no_connection_behind():
             while any(each.connection is not None for each in gate.kept):
                 await asyncio.sleep(0.01)
         assert len(call_lanes()._lanes) == 2
+
+    run(main())
+
+
+def test_nobody_waits_for_a_lane_that_nobody_wants_any_more(settings):
+    """Who gives up leaves the queue at once, and what it wanted done is not done."""
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "LANES": 1, "LANE_WAIT_SECONDS": 600}
+    ran = []
+
+    async def use_orm() -> None:
+        async with Lease(call_lanes()):
+            await sync_to_async(ran.append)("given up")
+
+    async def main() -> None:
+        lanes = call_lanes()
+        lane = await lanes.take()
+        given_up = [asyncio.create_task(use_orm()) for _ in range(3)]
+        await waiting(lanes, 3)
+        for task in given_up:
+            task.cancel()
+        await asyncio.wait(given_up)
+        await waiting(lanes, 0)
+        assert all(task.cancelled() for task in given_up)
+        lanes.give_back(lane)
+        await settled(lanes)
+
+    run(main())
+    assert ran == []
+
+
+def test_one_that_gives_up_leaves_the_lane_to_others_of_its_function(settings):
+    """Two wait for the same lane; and a lane that comes as its wait is given up is not lost."""
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "LANES": 1}
+    complaints = []
+
+    async def main() -> list[str]:
+        asyncio.get_running_loop().set_exception_handler(lambda _, each: complaints.append(each))
+        lanes, ran = call_lanes(), []
+        lane = await lanes.take()
+        async with Lease(lanes):
+            first, second = (
+                asyncio.create_task(sync_to_async(ran.append)(name)) for name in ("first", "second")
+            )
+            await waiting(lanes, 1)
+            first.cancel()
+            await asyncio.wait([first])
+            lanes.give_back(lane)
+            await second
+        await settled(lanes)
+        return ran
+
+    assert run(main()) == ["second"]
+    assert complaints == []
+
+
+def test_a_lane_that_comes_as_its_wait_is_given_up_goes_to_the_next(settings):
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "LANES": 1}
+
+    async def use_orm() -> None:
+        async with Lease(call_lanes()):
+            await sync_to_async(threading.current_thread)()
+
+    async def main() -> None:
+        lanes = call_lanes()
+        for turns in range(6):
+            lane = await lanes.take()
+            given_up = asyncio.create_task(use_orm())
+            await waiting(lanes, 1)
+            lanes.give_back(lane)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            given_up.cancel()
+            await asyncio.wait([given_up])
+            await settled(lanes)
 
     run(main())

@@ -151,7 +151,6 @@ def test_a_model_is_asked_for_field_by_field():
 
 
 def test_2025_06_18_has_defaults_for_booleans_alone_and_no_multiple_choice():
-    """RULINGS 25."""
     properties = rendered(Model, "2025-06-18")["properties"]
     assert properties["agreed"] == {"type": "boolean", "default": False}
     assert properties["score"] == {"type": "number"}

@@ -281,7 +281,7 @@ def test_errors_of_the_function(server, caplog):
     def told(value: str) -> list[str]:
         raise ToolError("Not now.")
 
-    complete(server, told).assert_error(-32603)
+    complete(server, told).assert_error(-32602, "Not now.")
 
 
 def test_a_completion_knows_the_caller(server):

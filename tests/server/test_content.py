@@ -191,9 +191,8 @@ def test_text_may_stand_among_blocks():
 
 
 def test_other_values_may_not():
-    call(lambda: [content.text("block"), 5]).assert_error(
-        -32603, "int among content blocks; wrap it as text"
-    )
+    answer = call(lambda: [content.text("block"), 5])
+    answer.assert_failed("int among content blocks; wrap it as text")
 
 
 DESCRIBED = {

@@ -15,7 +15,6 @@ from pydantic import Field
 
 from django_mcp import Context, MCPServer, RegistrationError
 from django_mcp.content import resource_link
-from django_mcp.protocol.cursors import Cursor
 from tests.server.lists import add, full, pages
 from tests.server.support import LEGACY, MODERN, REVISIONS, client_of
 
@@ -321,13 +320,20 @@ def test_a_cursor_into_a_listing_that_is_gone_is_invalid():
 
 
 def test_a_cursor_that_the_listing_function_cannot_read_is_invalid():
+    """It was made before the function was changed."""
+
+    def lettered(after: str | None = None) -> list[Any]:
+        return made("it", "abc", "def", "ghi")
+
     def numbered(after: Annotated[str | None, Field(pattern=r"^it://\d+$")] = None) -> list[Any]:
         return made("it", "1", "2", "3")
 
-    server = MCPServer("test")
+    before, server = MCPServer("test"), MCPServer("test")
+    listing(before, "it", lettered)
     listing(server, "it", numbered)
-    forged = Cursor("it://{key}", "it://abc").encode()
-    answer = client_of(server).request("resources/list", cursor=forged)
+    with override_settings(DJANGO_MCP={**settings.DJANGO_MCP, "PAGE_SIZE": 2}):
+        following = client_of(before).request("resources/list").result["nextCursor"]
+    answer = client_of(server).request("resources/list", cursor=following)
     answer.assert_error(-32602, "Invalid cursor")
 
 

@@ -26,17 +26,27 @@ BAD_NAMES = ["a b", "a/b", "größe", "a:b", "x" * 129, "a\n", "<lambda>", "a,b"
 @pytest.mark.parametrize("name", BAD_NAMES, ids=repr)
 def test_a_bad_name_is_refused(name):
     server = MCPServer("test")
-    with pytest.raises(RegistrationError, match="use 1 to 128 letters, digits, underscores"):
+    with pytest.raises(RegistrationError, match="use 1 to 64 letters, digits, underscores"):
         server.tool(name=name)(ping)
     with pytest.raises(RegistrationError, match="use 1 to 128 letters"):
         server.prompt(name=name)(ping)
 
 
-@pytest.mark.parametrize("name", ["a", "A-b_c.9", "admin.tools.list", "x" * 128])
+@pytest.mark.parametrize("name", ["a", "A-b_c9", "x" * 64])
 def test_a_good_name_is_taken(name):
     server = MCPServer("test")
     server.tool(name=name)(ping)
     assert server.find_tool(name) is not None
+
+
+@pytest.mark.parametrize("name", ["admin.tools.list", "x" * 65])
+def test_claude_and_openai_take_narrower_names_of_tools_than_the_protocol(name):
+    """Their interfaces refuse all tools of a session in which one is called so."""
+    server = MCPServer("test")
+    with pytest.raises(RegistrationError, match="as models take them"):
+        server.tool(name=name)(ping)
+    server.prompt(name=name)(ping)
+    assert server.find_prompt(name) is not None
 
 
 def test_a_lambda_needs_a_name():

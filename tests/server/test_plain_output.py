@@ -187,7 +187,7 @@ def test_what_the_model_may_know_is_a_result_and_the_rest_is_not(caplog):
 
     call(fail, kind="tool").assert_failed("Ask for fewer.")
     assert call(fail, kind="tool").text == "Ask for fewer."
-    answer = call(fail, kind="bug").assert_error(-32603, "Internal error")
+    answer = call(fail, kind="bug").assert_failed("The tool failed.")
     assert "secret" not in str(answer.message)
     (record,) = (each for each in caplog.records if each.name == "django_mcp.server")
     assert record.name == "django_mcp.server"
@@ -208,7 +208,7 @@ def test_a_time_out_inside_of_a_tool_is_its_own(caplog):
     async def ask() -> int:
         raise TimeoutError("a secret")
 
-    answer = client_of(serve_tool(ask, timeout=60)).tool("it").assert_error(-32603)
+    answer = client_of(serve_tool(ask, timeout=60)).tool("it").assert_failed("The tool failed.")
     assert "secret" not in str(answer.message)
     assert "a secret" in caplog.text
 
@@ -223,7 +223,7 @@ def test_a_generator_runs_to_its_end_and_its_errors_are_the_functions_own():
 
     call(give).assert_structured([1])
     call(give, kind="tool").assert_failed("Stop here.")
-    answer = call(give, kind="bug").assert_error(-32603, "Internal error")
+    answer = call(give, kind="bug").assert_failed("The tool failed.")
     assert "secret" not in str(answer.message)
 
 
@@ -234,5 +234,5 @@ def test_a_coroutine_that_a_decorator_hides_is_named(recwarn):
     def hidden() -> int:
         return later()
 
-    call(hidden).assert_error(-32603, "decorator hides that it is asynchronous")
+    call(hidden).assert_failed("decorator hides that it is asynchronous")
     assert not [each for each in recwarn if "never awaited" in str(each.message)]

@@ -40,7 +40,7 @@ VALUES = {
         ("{+half}", "50%25"),
         ("{+path}/here", "/foo/bar/here"),
         ("{+base}index", "http://example.com/home/index"),
-        ("{#path,x}/here", "#/foo/bar,1024/here"),
+        ("{#path}/here", "#/foo/bar/here"),
         ("{#undef}", ""),
         ("X{.var}", "X.value"),
         ("X{.x,y}", "X.1024.768"),

@@ -61,13 +61,10 @@ MATCHES = [
     ("file:///{+path}", "file:///", None),
     ("file:///{+path}/{name}", "file:///a/b/c", {"path": "a/b", "name": "c"}),
     ("file:///{+path}.{ext}", "file:///a/b.c.txt", {"path": "a/b", "ext": "c.txt"}),
-    ("x://{+a,b}", "x://1,2", {"a": "1", "b": "2"}),
     # fragment
     ("doc://{id}{#part}", "doc://1#two/three", {"id": "1", "part": "two/three"}),
     ("doc://{id}{#part}", "doc://1", {"id": "1"}),
     ("doc://{id}{#part}", "doc://1#", None),
-    ("doc://x{#a,b}", "doc://x#1,2", {"a": "1", "b": "2"}),
-    ("doc://x{#a,b}", "doc://x#1", {"a": "1"}),
     # label
     ("file:///{name}{.ext}", "file:///a.txt", {"name": "a", "ext": "txt"}),
     ("file:///{name}{.ext}", "file:///a", {"name": "a"}),
@@ -139,6 +136,8 @@ def test_variables_are_in_the_order_of_the_template():
         ("x://{a}{b}", "nothing stands between {a} and {b}"),
         ("x://{a}{+b}", "nothing stands between"),
         ("x://{?a}{b}", "nothing stands between"),
+        ("x://{+a,b,c}/end", r"may contain the comma .* for example {\+a}/{\+b}/{\+c}"),
+        ("x://y{#a,b}", r"may contain the comma .* take them as one, for example {#a}"),
     ],
 )
 def test_what_cannot_be_matched_is_refused(template, reason):
@@ -156,15 +155,19 @@ def test_what_cannot_be_matched_is_refused(template, reason):
         ("x://{+a}{.b,c,d}!", "."),
         ("x://{+a}{/b,c,d}!", "/"),
         ("x://y{?a,b,c}{&d}!", "&a="),
+        ("x://{+path}{?q}!", "?q="),
+        ("x://{+path}{?q,r}{&s,t}!", "?q=&s="),
+        ("x://{+a}-{+b}-{+c}-{+d}-{+e}-{+f}-{+g}-{+h}!", "-"),
         ("x://{a}", "%"),
     ],
 )
 def test_a_hostile_uri_is_decided_fast(template, character):
     matcher = URITemplate(template)
+    hostile = ("x://y" + character * MAX_LENGTH)[: MAX_LENGTH - 3] + "/\n/"
     begun = time.process_time()
-    for length in (MAX_LENGTH, 4 * 1024 * 1024):
-        assert matcher.match(("x://y" + character * length)[:length] + "/\n/") is None
-    assert time.process_time() - begun < 2
+    for _ in range(100):
+        assert matcher.match(hostile) is None
+    assert time.process_time() - begun < 0.5
 
 
 def test_a_uri_beyond_all_measure_matches_nothing():

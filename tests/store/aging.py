@@ -18,10 +18,14 @@ from django_mcp.models import (
     Stream,
     Subscription,
 )
+from django_mcp.redeemed_states import RedeemedState
 from django_mcp.store.cleanup import BATCH, kinds
 from django_mcp.store.pending import lease
 
-TABLES = (Session, Stream, OutgoingMessage, PendingRequest, Subscription, Change, CallCount)
+TABLES = (
+    *(Session, Stream, OutgoingMessage, PendingRequest, Subscription, Change, CallCount),
+    RedeemedState,
+)
 
 
 def let_pass(**how_long: float) -> None:

@@ -1,9 +1,10 @@
-"""F40: the tables stay bounded under a day's traffic, by the sweep or by the command alone."""
+"""The tables stay bounded under a day's traffic, by the sweep or by the command alone."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from uuid import uuid4
 
 import pytest
 from django.core.management import call_command
@@ -14,18 +15,21 @@ from django_mcp.models import Change, PendingRequest
 from django_mcp.protocol.errors import SessionNotFound
 from django_mcp.server.changes import Kind, Topic
 from django_mcp.server.rates import Rate
-from django_mcp.store import changes, cleanup, limits
-from django_mcp.store.cleanup import Sweep, kinds
+from django_mcp.store import changes, limits
+from django_mcp.store.cleanup import kinds
+from django_mcp.store.redeeming import redeem
 from django_mcp.store.settling import settle
+from django_mcp.store.sweep import Sweep
 
 from .aging import let_pass, row_counts
+from .sweeping import begin_round, take_step
 from .visiting import ALIVE, DEAD, SERVER, Listening, Running, Visit, resource
 
 pytestmark = pytest.mark.django_db
 
 STEP, HOUR, DAY = 20, 60, 24 * 60
 """Minutes, here and below."""
-REPLAY, IDLE, RETENTION, PERIOD = 5, 60, 120, 30
+REPLAY, IDLE, RETENTION, PERIOD, STATE = 5, 60, 120, 30, 60
 RESOURCES = 20
 OPENED, PRESENT, USED = 2, 6, 2
 """Sessions that are opened in each step, that clients remember, and that they use."""
@@ -76,6 +80,7 @@ class Site:
 
     def call(self, visit: Visit, number: int) -> None:
         limits.spend(f"{visit.info.id}-{number}", Rate(100, PERIOD * 60))
+        redeem(uuid4())
         running = visit.call(DEAD if self.chance.random() < 0.1 else ALIVE, number)
         for _ in range(WORDS - 1):
             running.say()
@@ -109,6 +114,7 @@ def bounds(lag: int) -> dict[str, float]:
         "Subscription": kept(USED * SUBSCRIBED, session) + kept(2, STEP),
         "Change": RESOURCES + 1,
         "CallCount": kept(calls, PERIOD),
+        "RedeemedState": kept(calls, STATE + 5),
     }
 
 
@@ -118,9 +124,9 @@ def sweep_now_and_then() -> Callable[[int], None]:
 
     def clean(minute: int) -> None:
         for _ in range(3):
-            sweep.stir()
+            begin_round(sweep)
             for _ in range(3 * len(kinds())):
-                sweep.tick()
+                take_step(sweep)
 
     return clean
 
@@ -143,14 +149,13 @@ def how_long() -> int:
 @pytest.mark.parametrize(
     ("cadence", "lag"), [(sweep_now_and_then, STEP), (prune_each_hour, HOUR)], ids=["sweep", "cron"]
 )
-def test_tables_stay_bounded(cadence, lag, settings, monkeypatch):
-    monkeypatch.setattr(cleanup, "SWEEP", 0)
-    monkeypatch.setattr(cleanup, "STEP", 0)
+def test_tables_stay_bounded(cadence, lag, settings):
     settings.DJANGO_MCP = {
         **settings.DJANGO_MCP,
         "SESSION_IDLE_SECONDS": IDLE * 60,
         "REPLAY_SECONDS": REPLAY * 60,
         "RETENTION_SECONDS": RETENTION * 60,
+        "STATE_MAX_AGE_SECONDS": STATE * 60,
     }
     site, clean, limit = Site(), cadence(), bounds(lag)
     most = dict.fromkeys(row_counts(), 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -12,15 +13,17 @@ from django.db import IntegrityError, connection, transaction
 
 from django_mcp.clock import DatabaseNow
 from django_mcp.models import PendingRequest, Session
-from django_mcp.protocol.errors import SessionNotFound
+from django_mcp.protocol.errors import SessionNotFound, Unavailable
 from django_mcp.store import cleanup, outbox, sessions
-from django_mcp.store.cleanup import Sweep, kinds
+from django_mcp.store.cleanup import kinds
 from django_mcp.store.database import wait_briefly
 from django_mcp.store.living import LIVE
 from django_mcp.store.sessions import end_expired
 from django_mcp.store.settling import settle
+from django_mcp.store.sweep import Sweep
 
 from .aging import forget, let_pass, prune, row_counts
+from .sweeping import begin_round, take_step
 from .visiting import Running, Visit, resource
 from .writing import A_WHILE, BOUND, Client, at_once, register
 
@@ -34,11 +37,36 @@ def worn_out() -> Visit:
     return visit
 
 
-# F19
+def expire(visit: Visit) -> int:
+    """End a session if it has expired; return how many that were."""
+    return end_expired([visit.row.pk])
 
 
-def test_whoever_registers_first_keeps_the_session(monkeypatch):
-    visit = worn_out()
+def push_out(visit: Visit) -> int:
+    """Open another session where there is room for one; return how many were ended for it."""
+    with suppress(Unavailable):
+        Visit()
+    return int(visit.row.state not in LIVE)
+
+
+ENDINGS = pytest.mark.parametrize(
+    ("made", "end", "look"),
+    [
+        pytest.param(worn_out, expire, "expired_sessions", id="expires"),
+        pytest.param(Visit, push_out, "idle_sessions", id="makes room"),
+    ],
+)
+
+
+@pytest.fixture
+def _cramped(settings):
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "MAX_SESSIONS": 1}
+
+
+@ENDINGS
+@pytest.mark.usefixtures("_cramped")
+def test_whoever_registers_first_keeps_the_session(monkeypatch, made, end, look):
+    visit = made()
     inside, insert = threading.Event(), outbox._insert
 
     def slowly(*args: Any) -> None:
@@ -46,32 +74,35 @@ def test_whoever_registers_first_keeps_the_session(monkeypatch):
         inside.set()
         threading.Event().wait(A_WHILE)  # nobody has committed yet, and somebody wants to end it
 
-    def expire() -> int:
+    def ends() -> int:
         assert inside.wait(BOUND)
-        return end_expired([visit.row.pk])
+        return end(visit)
 
     monkeypatch.setattr(outbox, "_insert", slowly)
-    (running, late), ended = at_once(lambda: register(visit), expire)
+    (running, late), ended = at_once(lambda: register(visit), ends)
     assert (late, ended, visit.row.state in LIVE) == (False, 0, True)
     assert not running.end().lost
-    assert end_expired([visit.row.pk]) == 1
+    assert end(visit) == 1
 
 
-def test_whoever_ends_the_session_first_leaves_no_call(monkeypatch):
-    visit = worn_out()
-    inside, expired = threading.Event(), sessions.expired_sessions
+@ENDINGS
+@pytest.mark.usefixtures("_cramped")
+def test_whoever_ends_the_session_first_leaves_no_call(monkeypatch, made, end, look):
+    visit = made()
+    inside, found = threading.Event(), getattr(sessions, look)
 
     def slowly() -> Any:
-        inside.set()
-        threading.Event().wait(A_WHILE)
-        return expired()
+        if connection.in_atomic_block:  # with the session locked
+            inside.set()
+            threading.Event().wait(A_WHILE)
+        return found()
 
     def late() -> tuple[Running, bool]:
         assert inside.wait(BOUND)
         return register(visit)
 
-    monkeypatch.setattr(sessions, "expired_sessions", slowly)
-    ended, (_, lost) = at_once(lambda: end_expired([visit.row.pk]), late)
+    monkeypatch.setattr(sessions, look, slowly)
+    ended, (_, lost) = at_once(lambda: end(visit), late)
     assert (ended, lost, visit.row.state) == (1, True, "ended")
     assert not PendingRequest.objects.exists()
 
@@ -196,7 +227,7 @@ def test_two_at_once_remove_everything_once():
 
 
 def test_a_session_is_read_and_used_while_another_ones_rows_go(monkeypatch):
-    """P15: no lock of a batch touches anybody else's rows."""
+    """No lock of a batch touches anybody else's rows."""
     gone, here = Visit(), Visit()
     for visit in (gone, here):
         visit.call().end()
@@ -223,14 +254,13 @@ def test_a_session_is_read_and_used_while_another_ones_rows_go(monkeypatch):
     at_once(lambda: forget("messages"), use)
 
 
-def test_a_sweep_gives_way_where_the_database_is_locked(monkeypatch, caplog):
-    monkeypatch.setattr(cleanup, "SWEEP", 0)
-    monkeypatch.setattr(cleanup, "STEP", 0)
+def test_a_sweep_gives_way_where_the_database_is_locked(caplog):
     Visit()
     let_pass(days=2)
     if connection.vendor != "sqlite":
         pytest.skip("only SQLite has one lock for all writers")
-    locked, done = threading.Event(), threading.Event()
+    locked, done, own = threading.Event(), threading.Event(), Sweep()
+    begin_round(own)
 
     def write() -> None:
         with transaction.atomic():
@@ -241,12 +271,10 @@ def test_a_sweep_gives_way_where_the_database_is_locked(monkeypatch, caplog):
     def sweep() -> None:
         assert locked.wait(BOUND)
         wait_briefly()
-        own = Sweep()
-        own.stir()
-        own.tick()
+        take_step(own)
         done.set()
         for _ in kinds():
-            own.tick()
+            take_step(own)
 
     at_once(write, sweep)
     assert not caplog.records

@@ -6,16 +6,17 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from django_mcp.clock import DatabaseNow
 from django_mcp.contrib.tokens.models import Token
 from django_mcp.models import Change, PendingRequest, Session, Stream, Subscription
 from django_mcp.server.rates import Rate
-from django_mcp.store import changes, cleanup, limits, outbox
+from django_mcp.store import changes, cleanup, inbox, limits, outbox
 from django_mcp.store.batches import Question
-from django_mcp.store.cleanup import BATCH, Sweep, kinds
+from django_mcp.store.cleanup import BATCH, kinds
 from django_mcp.store.settling import settle
 
 from .aging import forget, let_pass, prune, row_counts
-from .visiting import DEAD, SERVER, Listening, Running, Visit, resource
+from .visiting import DEAD, SERVER, Listening, Running, Visit, plant, resource
 
 pytestmark = pytest.mark.django_db
 
@@ -207,10 +208,38 @@ def test_a_question_outlives_no_call_and_no_call_its_questions():
     let_pass(seconds=RETENTION + 60)
     calls = PendingRequest.objects.filter(direction="from")
     (kind,) = (each for each in kinds() if each.name == "requests")
-    assert kind.forget(1) == (1, True)
+    PendingRequest.objects.filter(direction="to").update(ended=DatabaseNow())
+    assert kind.forget_all(1) == 0
     assert calls.exists()
-    assert kind.forget_all(1) == 1
+    let_pass(seconds=RETENTION + 60)
+    assert kind.forget_all(1) == 2
     assert not calls.exists()
+
+
+def test_a_session_leaves_so_many_early_cancellations_and_the_newest_count(monkeypatch):
+    monkeypatch.setattr(inbox, "MAX_EARLY", 3)
+    visit, other = Visit(), Visit()
+    other.cancel("theirs")
+    begun = visit.begin(number=5)
+    for number in range(6):
+        visit.cancel(number)
+    left = PendingRequest.objects.filter(session=visit.info.id)
+    assert set(left.values_list("request_id", flat=True)) == {"3", "4", "5"}
+    begun.post.open()
+    assert begun.write().cancelled == [begun.call]
+    assert PendingRequest.objects.filter(session=other.info.id).exists()
+
+
+def test_a_call_goes_with_the_last_of_its_questions():
+    """Else it would wait for another round, and so would its stream and its session."""
+    running = Visit().call().ask().ask()
+    running.end()
+    let_pass(seconds=RETENTION + 60)
+    (kind,) = (each for each in kinds() if each.name == "requests")
+    assert kind.forget(1) == (1, True, False)
+    assert PendingRequest.objects.filter(pk=running.call.id).exists()
+    assert kind.forget(1) == (2, True, False)
+    assert kind.forget(1) == (0, False, False)
 
 
 def test_a_question_of_a_call_that_has_ended_by_then_leaves_no_row():
@@ -312,33 +341,18 @@ def test_counts_go_when_their_period_is_over():
 # Batches
 
 
-def plant(number: int) -> None:
-    """Leave some of everything that is due in eight days."""
-    for index in range(number):
-        visit = Visit()
-        visit.subscribe(resource(index))
-        visit.hear("unread")
-        visit.cancel(index)
-        visit.call().ask().end()
-        Listening(resource(index)).end()
-        changes.write(SERVER, [resource(index)])
-        limits.spend(str(index), Rate(1, 60))
-    let_pass(seconds=RETENTION + 60)
-    assert forget("expired sessions, which end") == number
-    let_pass(seconds=RETENTION + 60)
-
-
 STATEMENTS = {
     "expired sessions, which end": 1,
     "abandoned requests, which fail": 1,
     "subscriptions": 3,
     "messages": 5,
     "early cancellations": 2,
-    "requests": 3,
-    "streams": 2,
-    "ended sessions": 8,
+    "requests": 7,
+    "streams": 3,
+    "ended sessions": 9,
     "changes": 3,
     "call counts": 2,
+    "redeemed states": 2,
 }
 
 
@@ -357,12 +371,12 @@ def test_expired_sessions_end_in_a_transaction_of_three_statements(django_assert
     let_pass(days=2)
     (kind, *_) = kinds()
     with django_assert_num_queries(1 + 3 + 2):
-        assert kind.forget(3) == (3, True)
+        assert kind.forget(3) == (3, True, False)
 
 
 def test_what_is_not_due_costs_a_look(django_assert_num_queries):
     Visit().subscribe(resource(1))
-    with django_assert_num_queries(11):
+    with django_assert_num_queries(12):
         assert prune() == {}
 
 
@@ -400,91 +414,6 @@ def test_counting_has_an_end(monkeypatch):
     plant(5)
     monkeypatch.setattr(cleanup, "COUNTED", 3)
     assert {each.count() for each in kinds()} == {0, 3}
-
-
-# The sweep
-
-
-@pytest.fixture
-def sweep(monkeypatch) -> Sweep:
-    monkeypatch.setattr(cleanup, "SWEEP", 0)
-    monkeypatch.setattr(cleanup, "STEP", 0)
-    return Sweep()
-
-
-def test_a_sweep_takes_one_step_at_a_time(sweep):
-    plant(3)
-    sweep.stir()
-    assert not sweep
-    for _ in [*kinds(), "calls, after their questions"]:
-        with CaptureQueriesContext(connection) as queries:
-            sweep.tick()
-        assert 0 < len(queries) <= max(STATEMENTS.values())
-    assert not sweep
-    sweep_up(sweep)  # sessions and streams, after their calls
-    assert not any(row_counts().values())
-
-
-def test_nobody_sweeps_where_nothing_happens(sweep, django_assert_num_queries):
-    plant(1)
-    with django_assert_num_queries(0):
-        for _ in range(20):
-            sweep.tick()
-    assert any(row_counts().values())
-
-
-def test_rounds_are_apart(sweep, monkeypatch, django_assert_num_queries):
-    sweep.stir()
-    monkeypatch.setattr(cleanup, "SWEEP", 3600)
-    for _ in kinds():
-        sweep.tick()
-    sweep.stir()
-    with django_assert_num_queries(0):
-        sweep.tick()
-
-
-def test_steps_are_apart_however_often_a_process_looks(
-    sweep, monkeypatch, django_assert_num_queries
-):
-    sweep.stir()
-    monkeypatch.setattr(cleanup, "STEP", 3600)
-    sweep.tick()
-    assert sweep
-    with django_assert_num_queries(0):
-        sweep.tick()
-
-
-def test_processes_that_start_together_do_not_sweep_together():
-    assert len({Sweep()._round for _ in range(10)}) == 10
-
-
-def test_a_sweep_catches_up_children_first(sweep, monkeypatch):
-    monkeypatch.setattr(cleanup, "SWEPT", 2)
-    plant(9)
-    sweep_up(sweep)
-    assert not any(row_counts().values())
-
-
-def test_a_long_walk_holds_up_nobody(sweep, monkeypatch):
-    monkeypatch.setattr(cleanup, "SWEPT", 2)
-    Visit().subscribe(*[resource(number) for number in range(40)])
-    running = Visit().call()
-    running.end()
-    let_pass(minutes=10)
-    sweep.stir()
-    for _ in kinds():
-        sweep.tick()
-    assert sweep
-    assert running.stream.cleared
-
-
-def sweep_up(sweep: Sweep) -> None:
-    """Finish the round that is under way, and another one for what became free in it."""
-    for _ in range(2):
-        sweep.stir()
-        sweep.tick()
-        while sweep:
-            sweep.tick()
 
 
 def test_tokens_are_none_of_the_sweeps_business():

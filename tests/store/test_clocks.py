@@ -1,4 +1,4 @@
-"""F24: the clock of a process may be wrong. The database's is the one that counts."""
+"""The clock of a process may be wrong. The database's is the one that counts."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def end(call: Running) -> Running:
 @pytest.mark.django_db
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_a_call_ends_in_its_rows_beside_one_that_comes_too_late_for_the_session(order):
-    """R12: the end of one is not taken for a beginning because of the other."""
+    """The end of one is not taken for a beginning because of the other."""
     visit = Visit()
     told = visit.call(number=1)
     visit.leave()
@@ -124,7 +124,7 @@ def test_use_is_counted_all_or_not_at_all():
 
 @pytest.mark.django_db(transaction=True)
 def test_a_session_is_ended_although_others_are_in_the_way():
-    """R1: whoever ends it need not try again himself."""
+    """Whoever ends it need not try again himself."""
     visit = Visit()
     collisions = iter([OperationalError(1213, "Deadlock found")] * 2)
 

@@ -207,7 +207,7 @@ def test_a_session_that_is_not_ready_is_not_remembered(place):
 
 
 def delete(secret: str, info: SessionInfo, principal: Principal) -> None:
-    STORE.end(secret, principal)
+    STORE.end(digest(secret), principal)
 
 
 def end_as_the_admin_does(secret: str, info: SessionInfo, principal: Principal) -> None:
@@ -417,7 +417,7 @@ def test_nobody_is_told_who_has_nothing_to_forget(settings, told, where):
         settings.CACHES = {"shared": {"BACKEND": LOCAL, "LOCATION": uuid4().hex}}
         remember(settings, SESSION_CACHE="shared")
     _, secret = open_session()
-    STORE.end(secret, NOBODY)
+    STORE.end(digest(secret), NOBODY)
     assert told == []
 
 
@@ -460,7 +460,7 @@ def test_without_the_cache_the_database_is_asked_and_one_line_says_so(failing, c
     failing |= {"get", "add", "set", "set_many"}
     with caplog.at_level(logging.WARNING, "django_mcp.store"):
         assert [costs(secret) for _ in range(3)] == [1, 1, 1]
-        STORE.end(secret, NOBODY)
+        STORE.end(digest(secret), NOBODY)
     (line,) = caplog.messages
     assert "the database is asked instead: away" in line
     assert not is_let_in(secret)

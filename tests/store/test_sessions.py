@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
@@ -18,11 +19,14 @@ from django_mcp.protocol.errors import SessionNotFound, Unavailable
 from django_mcp.protocol.lifecycle import Sender
 from django_mcp.protocol.versions import NEWEST_LEGACY
 from django_mcp.server.ports import Principal
+from django_mcp.store import sessions
 from django_mcp.store.database import is_in_transaction
 from django_mcp.store.finding import digest, find_sessions
 from django_mcp.store.living import live_sessions
 from django_mcp.store.sessions import SessionStore, end_sessions
 from django_mcp.testing import MCPClient
+
+from .aging import forget
 
 pytestmark = pytest.mark.django_db
 STORE = SessionStore("test")
@@ -74,7 +78,7 @@ def test_a_session_is_found_by_its_secret_which_is_not_stored():
 
 @pytest.mark.parametrize("known", [True, False])
 def test_a_session_is_found_or_not_by_one_statement_through_one_index(known):
-    """R6: however many sessions there are."""
+    """However many sessions there are."""
     _, secret = open_session()
     others = (
         Session(key_digest=digest(str(number)), server="test", expires=DatabaseNow())
@@ -217,7 +221,7 @@ def test_touching_counts_in_the_database():
 def test_a_late_touch_does_not_raise_a_session_from_the_dead():
     session, secret = open_session()
     info = STORE.find(secret, NOBODY)
-    STORE.end(secret, NOBODY)
+    STORE.end(digest(secret), NOBODY)
     with pytest.raises(SessionNotFound):
         STORE.touch(info)
     with pytest.raises(SessionNotFound):
@@ -228,9 +232,9 @@ def test_a_late_touch_does_not_raise_a_session_from_the_dead():
 
 def test_ending_is_done_once():
     session, secret = open_session()
-    STORE.end(secret, NOBODY)
+    STORE.end(digest(secret), NOBODY)
     with pytest.raises(SessionNotFound):
-        STORE.end(secret, NOBODY)
+        STORE.end(digest(secret), NOBODY)
     assert end_sessions(Session.objects.filter(pk=session.pk)) == 0
     assert Session.objects.get(pk=session.pk).ended is not None
 
@@ -258,17 +262,110 @@ def test_the_longest_idle_session_of_a_user_makes_room(settings):
     assert live == {first.pk, third.pk, other.pk}
 
 
-def test_all_sessions_together_have_a_cap(settings):
-    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "MAX_SESSIONS": 3}
-    sessions = [open_session()[0] for _ in range(5)]
-    live = set(live_sessions().values_list("pk", flat=True))
-    assert live == {session.pk for session in sessions[2:]}
+@pytest.fixture
+def limit(settings):
+    """Set how many sessions there may be: in all, and which part of them of the anonymous."""
+
+    def limited(number: int, share: float = 1, **more: int) -> None:
+        own = {"MAX_SESSIONS": number, "ANONYMOUS_SESSIONS_SHARE": share, **more}
+        settings.DJANGO_MCP = {**settings.DJANGO_MCP, **own}
+
+    return limited
 
 
-def test_busy_sessions_are_not_ended_to_make_room(settings):
-    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "MAX_SESSIONS": 2}
-    sessions = [open_session()[0] for _ in range(2)]
-    for session in sessions:
+def live_ones() -> set[Any]:
+    return set(live_sessions().values_list("pk", flat=True))
+
+
+def test_all_sessions_together_have_a_cap(limit):
+    limit(3)
+    opened = [open_session()[0] for _ in range(5)]
+    assert live_ones() == {session.pk for session in opened[2:]}
+
+
+def test_anonymous_callers_push_out_each_other_and_nobody_else(limit):
+    limit(4, share=0.5)
+    alice, _ = open_session(make_principal("alice"))
+    machine, _ = open_session(Principal(AnonymousUser(), "a client"))
+    for known in (alice, machine):
+        age(known, hours=20)
+    anonymous = [open_session()[0] for _ in range(30)]
+    assert live_ones() == {alice.pk, machine.pk, *(each.pk for each in anonymous[-2:])}
+
+
+def test_where_known_callers_have_all_sessions_anonymous_ones_wait(limit):
+    limit(2, share=0.5)
+    known = [open_session(make_principal(name))[0] for name in ("alice", "bob")]
+    with pytest.raises(Unavailable):
+        open_session()
+    assert live_ones() == {each.pk for each in known}
+
+
+def test_a_caller_makes_room_among_its_own_then_anonymous_then_the_longest_idle(limit):
+    limit(4, share=0.5)
+    stranger, _ = open_session()
+    alice, bob = make_principal("alice"), make_principal("bob")
+    first, _ = open_session(alice)
+    second, _ = open_session(alice)
+    other, _ = open_session(bob)
+    for session, hours in ((stranger, 5), (other, 4), (first, 3), (second, 2)):
+        age(session, hours=hours)
+    third, _ = open_session(alice)
+    assert live_ones() == {stranger.pk, other.pk, second.pk, third.pk}
+    keep_busy(second)
+    keep_busy(third)
+    fourth, _ = open_session(alice)  # whose own are busy
+    assert live_ones() == {other.pk, second.pk, third.pk, fourth.pk}
+    fifth, _ = open_session(make_principal("eve"))  # who has none
+    assert live_ones() == {second.pk, third.pk, fourth.pk, fifth.pk}
+
+
+def test_a_client_without_a_user_has_a_cap_of_its_own(limit):
+    limit(100, MAX_SESSIONS_PER_USER=2)
+    machine, other = (Principal(AnonymousUser(), client) for client in ("one", "other"))
+    theirs, _ = open_session(other)
+    own = [open_session(machine)[0] for _ in range(3)]
+    assert live_ones() == {theirs.pk, own[1].pk, own[2].pk}
+
+
+def test_who_has_chosen_what_another_one_ends_looks_for_more(limit, monkeypatch):
+    limit(3)
+    for _ in range(3):
+        open_session()
+    choose = sessions._longest_idle
+
+    def late(*given: Any) -> Any:
+        keys = choose(*given)
+        monkeypatch.undo()
+        open_session()
+        return keys
+
+    monkeypatch.setattr(sessions, "_longest_idle", late)
+    assert open_session()[0].pk in live_ones()
+    assert len(live_ones()) == 3
+
+
+def test_what_has_ended_keeps_nothing_of_what_its_client_said(limit):
+    limit(1)
+    ways = {
+        "ended": lambda secret: STORE.end(digest(secret), NOBODY),
+        "pushed out": lambda secret: open_session(),
+        "expired": lambda secret: forget("expired sessions, which end"),
+    }
+    for way, end in ways.items():
+        session, secret = open_session()
+        if way == "expired":
+            age(session, days=2)
+        end(secret)
+        row = Session.objects.get(pk=session.pk)
+        said = (row.state, row.client_info, row.client_capabilities, row.client_name)
+        assert said == ("ended", {}, {}, "client"), way
+
+
+def test_busy_sessions_are_not_ended_to_make_room(limit):
+    limit(2)
+    opened = [open_session()[0] for _ in range(2)]
+    for session in opened:
         keep_busy(session)
     with pytest.raises(Unavailable) as refused:
         open_session()
@@ -276,12 +373,12 @@ def test_busy_sessions_are_not_ended_to_make_room(settings):
     assert Session.objects.count() == 2
 
 
-def test_a_surplus_is_worked_off_in_bounded_steps(settings):
-    sessions = [open_session()[0] for _ in range(8)]
-    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "MAX_SESSIONS": 2}
+def test_a_surplus_is_worked_off_in_bounded_steps(limit):
+    opened = [open_session()[0] for _ in range(8)]
+    limit(2)
     newest, _ = open_session()
     live = set(live_sessions().values_list("pk", flat=True))
-    assert live == {sessions[-1].pk, newest.pk}
+    assert live == {opened[-1].pk, newest.pk}
 
 
 def test_what_postgresql_cannot_store_is_left_out_of_client_info():
@@ -302,18 +399,34 @@ def test_what_postgresql_cannot_store_is_left_out_of_client_info():
     assert Session.objects.get().client_name == "null"
 
 
-def test_a_client_cannot_store_its_life_story():
-    answer = MCPClient().send(
+def initialize(info=(), capabilities=()):
+    """Open a session with more of what a client says of itself."""
+    return MCPClient().send(
         {
             "jsonrpc": "2.0",
             "id": 1,
             "method": "initialize",
             "params": {
                 "protocolVersion": "2025-11-25",
-                "capabilities": {"experimental": {"x": {"y": "z" * 100_000}}},
-                "clientInfo": {"name": "c", "version": "1"},
+                "capabilities": dict(capabilities),
+                "clientInfo": {"name": "c", "version": "1", **dict(info)},
             },
         }
     )
-    answer.assert_error(-32602, "too large")
+
+
+def test_a_client_cannot_store_its_life_story():
+    answer = initialize(capabilities={"experimental": {"x": {"y": "z" * 8192}}})
+    answer.assert_error(-32602, "capabilities is too large; keep it to 8192 bytes")
+    answer = initialize(info={"title": "z" * 8192})
+    answer.assert_error(-32602, "clientInfo is too large; keep it to 8192 bytes")
     assert not Session.objects.exists()
+
+
+def test_icons_that_are_whole_images_keep_no_client_out():
+    icons = [{"src": f"data:image/png;base64,{'A' * size}"} for size in (10, 8192)]
+    initialize(info={"icons": icons[:1]}).assert_ok()
+    assert Session.objects.get().client_info["icons"] == icons[:1]
+    Session.objects.all().delete()
+    initialize(info={"icons": icons, "title": "Claude"}).assert_ok()
+    assert Session.objects.get().client_info == {"name": "c", "version": "1", "title": "Claude"}

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 from django.contrib.auth.models import AnonymousUser
 
+from django_mcp.conf import get_settings
 from django_mcp.models import OutgoingMessage, PendingRequest, Session, Stream
 from django_mcp.protocol.lifecycle import Sender
 from django_mcp.protocol.messages import Notification, encode, notification
 from django_mcp.protocol.versions import NEWEST_LEGACY
 from django_mcp.server.changes import Kind, Topic
 from django_mcp.server.ports import Principal
-from django_mcp.store import outbox, streams
+from django_mcp.server.rates import Rate
+from django_mcp.store import changes, limits, outbox, streams
 from django_mcp.store.batches import Call, Kept, Question
+from django_mcp.store.finding import digest
 from django_mcp.store.inbox import Inbox
 from django_mcp.store.outbox import Process, keep
 from django_mcp.store.posts import Post
+from django_mcp.store.redeeming import redeem
 from django_mcp.store.sessions import SessionStore
 from django_mcp.store.subscriptions import Subscriptions, begin_listening, end_listening
+
+from .aging import forget, let_pass
 
 SERVER = "shop"
 NOBODY = Principal(AnonymousUser())
@@ -142,7 +149,7 @@ class Visit:
 
     def leave(self) -> None:
         """End it."""
-        self.store.end(self.secret, self.principal)
+        self.store.end(digest(self.secret), self.principal)
 
 
 class Listening(Running):
@@ -162,3 +169,21 @@ class Listening(Running):
         kept = super().end()
         end_listening(self.call.id)
         return kept
+
+
+def plant(number: int) -> None:
+    """Leave some of everything; all of it is due when that is over."""
+    seconds = get_settings().retention_seconds + 60
+    for index in range(number):
+        visit = Visit()
+        visit.subscribe(resource(index))
+        visit.hear("unread")
+        visit.cancel(index)
+        visit.call().ask().end()
+        Listening(resource(index)).end()
+        changes.write(SERVER, [resource(index)])
+        limits.spend(str(index), Rate(1, 60))
+        redeem(uuid4())
+    let_pass(seconds=seconds)
+    assert forget("expired sessions, which end") == number
+    let_pass(seconds=seconds)

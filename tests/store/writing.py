@@ -26,7 +26,7 @@ A_WHILE = 0.5
 """Seconds for somebody to run into a lock: too few would find too little, and fail nothing."""
 
 
-def at_once(*works: Callable[[], Any]) -> list[Any]:
+def at_once(*works: Callable[[], Any], bound: float = BOUND) -> list[Any]:
     """Run each on a thread of its own, beginning together; return what they return."""
     start = threading.Barrier(len(works))
 
@@ -38,7 +38,7 @@ def at_once(*works: Callable[[], Any]) -> list[Any]:
             connections.close_all()
 
     with ThreadPoolExecutor(len(works)) as pool:
-        return [each.result(BOUND) for each in [pool.submit(run, work) for work in works]]
+        return [each.result(bound) for each in [pool.submit(run, work) for work in works]]
 
 
 def register(visit: Visit) -> tuple[Running, bool]:

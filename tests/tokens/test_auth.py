@@ -53,21 +53,12 @@ def test_without_a_server_name_only_unlimited_tokens_are_admitted(anna, rf):
 
 
 @pytest.mark.parametrize("header", [None, "", "Basic YTpi", "Bearer", "Bearer  ", "Bearermcp_x"])
-def test_without_a_bearer_token_there_is_a_plain_challenge(
-    rf, header, django_assert_num_queries, db
-):
+def test_without_a_bearer_token_it_is_asked_for(rf, header, django_assert_num_queries, db):
     request = rf.post("/mcp", headers={} if header is None else {"Authorization": header})
-    request.mcp_server = "shop"
     with django_assert_num_queries(0):
         refusal = token_auth(request)
     assert refusal.status == 401
-    assert refusal.challenge == 'Bearer realm="shop"'
-
-
-def test_the_realm_cannot_break_out_of_the_header(rf):
-    request = rf.post("/mcp")
-    request.mcp_server = 'shop"\r\nX-Admin: yes'
-    assert token_auth(request).challenge == 'Bearer realm="shop\\"??X-Admin: yes"'
+    assert 'send "Authorization: Bearer TOKEN"' in refusal.message
 
 
 def unknown(user) -> str:
@@ -130,9 +121,8 @@ REFUSED = [
 @pytest.mark.parametrize("make", REFUSED)
 def test_all_refusals_have_one_wording(anna, request_with, make):
     assert token_auth(request_with(make(anna))) == Refusal(
-        "The bearer token is unknown, has ended, or is not meant for this server.",
-        status=401,
-        challenge='Bearer error="invalid_token"',
+        "The bearer token is unknown, has ended, or is not meant for this server. "
+        "Ask whoever runs this site for another."
     )
 
 

@@ -5,6 +5,7 @@ from io import StringIO
 import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
+from django.db.models import JSONField, Value
 
 from django_mcp.contrib.tokens.models import Token
 from django_mcp.contrib.tokens.secret import is_well_formed
@@ -85,6 +86,15 @@ def test_list_may_be_limited_to_a_user(token, django_user_model):
     out, _ = run("token", "list", "--user", "bob")
     assert other.prefix in out
     assert token.prefix not in out
+
+
+@pytest.mark.parametrize(
+    ("servers", "shown"), [("staff", "none"), (["shop", "staff"], "shop,staff")]
+)
+def test_list_names_the_servers(token, servers, shown):
+    Token.objects.filter(pk=token.pk).update(servers=Value(servers, JSONField()))
+    out, _ = run("token", "list")
+    assert f" {shown} " in out.splitlines()[1]
 
 
 def test_list_costs_one_query(anna, django_assert_num_queries):

@@ -53,7 +53,7 @@ def test_a_dead_token_is_refused(token, secret):
     token.revoke()
     response = post("initialize", secret, **INITIALIZE)
     assert response.status_code == 401
-    assert response["WWW-Authenticate"] == 'Bearer error="invalid_token"'
+    assert response["WWW-Authenticate"] == 'Bearer realm="shop", error="invalid_token"'
     assert json.loads(response.content)["error"]["message"].startswith("The bearer token is")
 
 

@@ -1,4 +1,4 @@
-"""Table E of the acceptance list: requests that must fail, and how."""
+"""Requests that must fail, and how."""
 
 from __future__ import annotations
 
@@ -203,14 +203,8 @@ METHODS = [Row(f"the method {name!r}", 404, -32601, _method(name)) for name in R
 ]
 
 CALLS = [
-    Row(
-        "a handler that crashes",
-        200,
-        -32603,
-        _method("tools/call", name="fail", arguments={"kind": "bug"}),
-    ),
-    Row("an asynchronous one", 200, -32603, _method("tools/call", name="afail")),
     Row("a resource that crashes", 200, -32603, _method("resources/read", uri="note://500")),
+    Row("a tool with an error of its own", 200, 7001, _method("tools/call", name="own_error")),
     Row("an unknown tool", 200, -32602, _method("tools/call", name="none")),
     Row("a tool without a name", 200, -32602, _method("tools/call")),
     Row("an unknown prompt", 200, -32602, _method("prompts/get", name="none")),

@@ -1,14 +1,18 @@
 """
-The specification's own JSON schemas, where they lie beside the checkout, and a closed form of them.
+What the specification's own JSON schemas say of each revision's messages, and a closed form of it.
 
-The published schemas are open: an object may have members that they do not name, so they accept a
-field that a later revision brought. The closed form refuses those, and is derived from nothing but
-the published text.
+The folder ``revisions`` has the schemas without their prose: members, types, what is required. The
+published schemas are open: an object may have members that they do not name, so they accept a field
+that a later revision brought. The closed form refuses those, and is derived from nothing but them.
+
+For a new revision: ``python -m tests.wire.schemas schema/REVISION/schema.json SOURCE``, with the
+published file and what is to be said of where it comes from.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -18,7 +22,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.protocols import Validator
 from jsonschema.validators import validator_for
 
-DIRECTORY = Path(__file__).resolve().parents[3] / "shared" / "spec"
+DIRECTORY = Path(__file__).with_name("revisions")
 
 RESULTS = {
     "completion/complete": "CompleteResult",
@@ -43,15 +47,10 @@ RESULTS = {
 _FREE = {"_meta", "inputSchema", "outputSchema", "structuredContent", "requestedSchema"}
 
 
-def available(revision: str) -> bool:
-    """Return whether the schema of ``revision`` is at hand."""
-    return (DIRECTORY / f"schema-{revision}.json").is_file()
-
-
 @cache
 def load(revision: str) -> dict[str, Any]:
-    """Return the schema as it was published."""
-    schema: dict[str, Any] = json.loads((DIRECTORY / f"schema-{revision}.json").read_text())
+    """Return the schema of a revision."""
+    schema: dict[str, Any] = json.loads((DIRECTORY / f"{revision}.json").read_text("utf-8"))
     return schema
 
 
@@ -144,3 +143,36 @@ def _explain(error: Any) -> str:
     where = error.json_path
     inner = min(error.context or [], key=lambda each: -len(each.absolute_path), default=None)
     return f"{where}: {error.message[:300]}" + (f" ({inner.message[:200]})" if inner else "")
+
+
+def stripped(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema without what is written for people."""
+    named = ("properties", "definitions", "$defs")
+    return {
+        key: {name: _stripped(each) for name, each in value.items()}
+        if key in named
+        else _stripped(value)
+        for key, value in schema.items()
+        if key not in ("description", "title", "examples")
+    }
+
+
+def _stripped(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_stripped(each) for each in value]
+    return stripped(value) if isinstance(value, dict) else value
+
+
+def written(schema: Mapping[str, Any], source: str) -> str:
+    """Return the text of a file in the folder ``revisions``: a line for each definition."""
+    keyword = "$defs" if "$defs" in schema else "definitions"
+    lines = ",\n".join(
+        f"{json.dumps(name)}: {json.dumps(each, sort_keys=True)}"
+        for name, each in sorted(stripped(schema)[keyword].items())
+    )
+    head = json.dumps({"$comment": source, "$schema": schema["$schema"]}, indent=0)
+    return f"{head[:-2]},\n{json.dumps(keyword)}: {{\n{lines}\n}}\n}}\n"
+
+
+if __name__ == "__main__":
+    print(written(json.loads(Path(sys.argv[1]).read_text("utf-8")), sys.argv[2]), end="")

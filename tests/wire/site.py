@@ -165,13 +165,13 @@ def paint(colour: Colour, shades: list[int] | None = None) -> str:
 
 
 @wire.tool
-def fail(kind: Literal["tool", "bug", "asked"]) -> str:
+def fail(kind: Literal["tool", "bug", "missing"]) -> str:
     """Fail."""
     calls.append("fail")
     if kind == "tool":
         raise ToolError("told so")
-    if kind == "asked":
-        raise ObjectDoesNotExist("a secret")
+    if kind == "missing":
+        raise ObjectDoesNotExist("No such note.")
     raise RuntimeError("a secret")
 
 

@@ -1,4 +1,4 @@
-"""Bodies: how much is read, and what a length that lies does. E10 and F25 of the list."""
+"""Bodies: how much is read, and what a length that lies does."""
 
 from __future__ import annotations
 
@@ -49,7 +49,6 @@ def padded(size: int) -> bytes:
 
 @pytest.mark.parametrize(("size", "status"), [(LIMIT - 1, 200), (LIMIT, 200), (LIMIT + 1, 413)])
 def test_the_limit_is_exact(caller, limited, size, status):
-    """E10."""
     answer = caller.post(padded(size), **mirrored(CALL))
     assert answer.status == status
     if status == 413:
@@ -58,15 +57,42 @@ def test_the_limit_is_exact(caller, limited, size, status):
 
 
 def test_a_declared_length_over_the_limit_is_refused_unread(caller, limited):
-    """E10, F25. Django's ASGI handler has read the body before any view runs."""
+    """Django's ASGI handler has read the body before any view runs."""
     answer = caller.post(padded(LIMIT * 50), **mirrored(CALL))
     assert_error(answer, 413, -32600, None)
     assert answer.pieces_read == (1 if caller.door.name == "asgi" else 0)
 
 
+@pytest.mark.parametrize("version", [OMIT, "2025-11-25", MODERN])
+def test_a_body_of_too_many_values_is_refused_before_it_is_parsed(caller, settings, version):
+    settings.DJANGO_MCP = AUTH | {"MAX_JSON_VALUES": 2000}
+    for body in (
+        b"[" + b"1," * 2000 + b"1]",
+        b"[" * 2001,
+        b'{"":' * 2001,
+        b'""' * 9000 + b"," * 2001,
+    ):
+        answer = caller.post(body, Mcp_Protocol_Version=version)
+        assert_error(answer, 413, -32600, None)
+        assert "more than 2000 JSON values" in answer.error["message"]
+
+
+def test_the_limit_of_values_may_be_low(caller, settings):
+    settings.DJANGO_MCP = AUTH | {"MAX_JSON_VALUES": 20}
+    assert caller.post(CALL, **mirrored(CALL)).status == 200
+    assert_error(caller.post([1] * 20), 413, -32600, None)
+
+
+@pytest.mark.parametrize("text", [",", "[", "{", '","', '\\"', "\\", ",é"])
+def test_text_may_hold_as_many_commas_as_it_likes(caller, settings, text):
+    settings.DJANGO_MCP = AUTH | {"MAX_JSON_VALUES": 2000}
+    message = modern_request("tools/list", 4242, {"example.com/csv": text * 5000})
+    assert caller.post(message, **mirrored(message)).status == 200
+
+
 @pytest.mark.parametrize("declared", [OMIT, "1", str(LIMIT)])
 def test_a_body_in_pieces_is_not_read_to_its_end(caller, limited, declared):
-    """F25: chunked, or longer than it says."""
+    """Chunked, or longer than it says."""
     if caller.door.name == "wsgi":
         pytest.skip("see through_wsgiref")
     pieces = [b" " * 100] * 1000
@@ -93,7 +119,7 @@ def test_a_body_in_pieces_is_put_together(caller):
 
 @pytest.mark.parametrize("declared", ["-1", "abc", "1.5", "\xb2", "9" * 5000, "0x10", " "])
 def test_a_length_that_is_none_is_no_crash(caller, declared):
-    """F25: whatever a server lets through."""
+    """Whatever a server lets through."""
     answer = caller.post(BODY, **mirrored(CALL), Content_Length=declared)
     assert answer.status in (200, 400, 413)
     assert answer.message["jsonrpc"] == "2.0"
@@ -108,7 +134,7 @@ def test_a_length_that_is_too_short_cuts_the_message_off(caller):
 
 
 def test_a_body_over_djangos_own_limit_is_none_of_its_business(caller, settings):
-    """F25: ``DATA_UPLOAD_MAX_MEMORY_SIZE`` is for forms, and its answer is HTML."""
+    """``DATA_UPLOAD_MAX_MEMORY_SIZE`` is for forms, and its answer is HTML."""
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 100
     assert caller.post(padded(5000), **mirrored(CALL)).status == 200
 
@@ -157,7 +183,7 @@ def through_wsgiref(stream: Any, **environ: Any) -> tuple[int, str, bytes, str]:
 
 
 def test_a_member_that_comes_twice_among_many_is_found_at_once():
-    """F25: in one pass, or a body within the limit would keep a worker busy for minutes."""
+    """In one pass, or a body within the limit would keep a worker busy for minutes."""
     members = b",".join(b'"k%d":0' % number for number in range(30_000))
     before = time.process_time()
     refused = messages.parse(b"{" + members + b',"k29999":0}')
@@ -167,7 +193,7 @@ def test_a_member_that_comes_twice_among_many_is_found_at_once():
 
 
 def test_a_real_wsgi_server_can_send_the_refusal(limited):
-    """E10: PEP 3333 forbids an application headers of one hop, such as ``Connection``."""
+    """PEP 3333 forbids an application headers of one hop, such as ``Connection``."""
     stream = Counting()
     status, _, body, errors = through_wsgiref(stream, CONTENT_LENGTH=str(10**9))
     assert errors == ""
@@ -177,7 +203,7 @@ def test_a_real_wsgi_server_can_send_the_refusal(limited):
 
 
 def test_a_real_wsgi_server_reads_no_more_than_the_limit(limited):
-    """F25: also where the declared length is within it and the body endless."""
+    """Also where the declared length is within it and the body endless."""
     stream = Counting()
     status, _, body, errors = through_wsgiref(stream, CONTENT_LENGTH=str(LIMIT))
     assert errors == ""

@@ -1,4 +1,4 @@
-"""Which era a request belongs to, and what that decides. RULINGS 1 to 9."""
+"""Which era a request belongs to, and what that decides."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .test_errors import assert_error
 
 
 def test_metadata_in_the_body_makes_a_request_modern(caller):
-    """RULINGS 1: whatever else is there: a session, or the name of a legacy method."""
+    """Whatever else is there: a session, or the name of a legacy method."""
     member = caller.opened()
     message = modern_request("initialize", 1, protocolVersion="2025-11-25")
     assert_error(member.post(message, **mirrored(message)), 404, -32601, 1)
@@ -35,7 +35,6 @@ def test_metadata_in_the_body_makes_a_request_modern(caller):
 
 @pytest.mark.parametrize("version", [OMIT, *REVISIONS, "1999-01-01", "2031-01-01", "nonsense"])
 def test_initialize_is_legacy_whatever_the_header_says(caller, version):
-    """RULINGS 1."""
     answer = caller.with_headers(Mcp_Protocol_Version=version, Mcp_Method="initialize").initialize(
         "2025-06-18"
     )
@@ -45,7 +44,7 @@ def test_initialize_is_legacy_whatever_the_header_says(caller, version):
 
 @pytest.mark.parametrize("version", [MODERN, "2026-07-29", "2031-01-01"])
 def test_a_modern_header_alone_makes_a_request_modern_and_malformed(caller, version):
-    """RULINGS 1; also in a session, whose id a modern request does not need."""
+    """Also in a session, whose id a modern request does not need."""
     for sender in (caller, caller.opened()):
         answer = sender.post(request("tools/list", 7), Mcp_Protocol_Version=version)
         assert_error(answer, 400, -32602, 7)
@@ -53,7 +52,7 @@ def test_a_modern_header_alone_makes_a_request_modern_and_malformed(caller, vers
 
 @pytest.mark.parametrize("version", [OMIT, *LEGACY, "1999-01-01", "v999.0.0", "9", "2026-7-28"])
 def test_everything_else_is_legacy(caller, version):
-    """RULINGS 1: and so needs a session."""
+    """And so needs a session."""
     answer = caller.post(request("tools/list", 7), Mcp_Protocol_Version=version)
     assert_error(answer, 400, -32600, 7)
 
@@ -68,7 +67,7 @@ def test_white_space_around_the_version_means_nothing(caller, version):
 
 @pytest.mark.parametrize("revision", LEGACY)
 def test_without_a_header_the_session_decides(caller, revision):
-    """RULINGS 2: 2025-03-26 is assumed only where nothing else is known."""
+    """2025-03-26 is assumed only where nothing else is known."""
     member = caller.opened(revision).with_headers(Mcp_Protocol_Version=OMIT)
     seen = member.call("tools/call", name="whoami")
     assert revision in seen.result["content"][0]["text"]
@@ -77,7 +76,7 @@ def test_without_a_header_the_session_decides(caller, revision):
 @pytest.mark.parametrize("revision", LEGACY)
 @pytest.mark.parametrize("header", LEGACY)
 def test_against_another_header_the_session_wins(caller, revision, header, caplog):
-    """RULINGS 2: logged where they differ."""
+    """Logged where they differ."""
     member = caller.opened(revision).with_headers(Mcp_Protocol_Version=header)
     with caplog.at_level(logging.INFO, "django_mcp"):
         seen = member.call("tools/call", name="whoami")
@@ -86,7 +85,7 @@ def test_against_another_header_the_session_wins(caller, revision, header, caplo
 
 
 def test_only_modern_versions_are_offered_to_a_modern_client(caller):
-    """RULINGS 3: it could otherwise send a legacy one in ``_meta``."""
+    """It could otherwise send a legacy one in ``_meta``."""
     assert caller.call("server/discover").result["supportedVersions"] == [MODERN]
 
 
@@ -102,7 +101,7 @@ def test_initialize_answers_with_a_revision_that_a_handshake_can_reach(caller, r
 )
 @pytest.mark.parametrize("version", [MODERN, "2031-01-01"])
 def test_a_modern_notification_is_accepted_and_dropped(caller, method, version):
-    """RULINGS 4: a session that it names is not touched either."""
+    """A session that it names is not touched either."""
     message = notification(method, requestId=1, name="add", arguments={"a": 1})
     for sender in (caller, caller.opened()):
         answer = sender.post(message, Mcp_Protocol_Version=version)
@@ -111,7 +110,7 @@ def test_a_modern_notification_is_accepted_and_dropped(caller, method, version):
 
 
 def test_a_notification_with_modern_metadata_is_modern(caller):
-    """RULINGS 1, 4: the body decides, for notifications as for requests."""
+    """The body decides, for notifications as for requests."""
     opened = caller.initialize(LEGACY[-1]).header("Mcp-Session-Id")
     message = notification("notifications/initialized", _meta={META_VERSION: MODERN})
     caller.post(message, Mcp_Session_Id=opened, Mcp_Protocol_Version=OMIT)
@@ -134,7 +133,7 @@ def test_a_legacy_response_is_accepted(caller, body):
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_an_error_of_a_handler_is_an_ordinary_answer(caller, revision):
-    """RULINGS 5: 200, in both eras; only an unknown method is 404 in the modern one."""
+    """200, in both eras; only an unknown method is 404 in the modern one."""
     member = caller.in_revision(revision)
     for params in ({"name": "none"}, {}, {"name": 5}, {"name": "add", "arguments": []}):
         assert member.call("tools/call", **params).status in (200, 400)
@@ -145,7 +144,7 @@ def test_an_error_of_a_handler_is_an_ordinary_answer(caller, revision):
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_an_unknown_resource_has_the_code_of_its_era(caller, revision):
-    """RULINGS 8: with the URI in the data; what the site said stays with the site."""
+    """With the URI in the data; what the site said stays with the site."""
     member = caller.in_revision(revision)
     for uri in ("note://404", "note://405", "note://406", "none://", "note://x", ""):
         answer = member.call("resources/read", 3, uri=uri)
@@ -155,7 +154,6 @@ def test_an_unknown_resource_has_the_code_of_its_era(caller, revision):
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_what_is_not_registered_is_neither_declared_nor_there(door, revision):
-    """RULINGS 9, 44."""
     caller = Caller(door, "/bare/mcp")
     if revision == MODERN:
         declared = caller.call("server/discover").result["capabilities"]
@@ -178,7 +176,7 @@ def test_what_is_not_registered_is_neither_declared_nor_there(door, revision):
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_what_is_registered_is_declared(caller, revision):
-    """RULINGS 9, 44: what is declared is served, at each door alike."""
+    """What is declared is served, at each door alike."""
     if revision == MODERN:
         declared = caller.call("server/discover").result["capabilities"]
     else:

@@ -1,7 +1,7 @@
 """
-Errors keep the request's id: table E of the acceptance list.
+Errors keep the request's id.
 
-Every row is tried with every id, for both type and value may be lost. E11, errors on streams, is
+Every row is tried with every id, for both type and value may be lost. Errors on streams are
 among the tests of delivery.
 """
 
@@ -36,7 +36,7 @@ ANSWERED = [
 
 
 def assert_error(answer: HTTPAnswer, status: int, code: int, request_id: Any) -> None:
-    """E12, and the id: the same JSON value, of the same type."""
+    """And the id: the same JSON value, of the same type."""
     message = answer.message
     assert answer.status == status, message
     assert set(message) == {"jsonrpc", "id", "error"}, message
@@ -51,7 +51,6 @@ def assert_error(answer: HTTPAnswer, status: int, code: int, request_id: Any) ->
 
 @pytest.mark.parametrize("row", ANSWERED, ids=lambda row: row.name)
 def test_an_error_carries_the_id_of_its_request(caller, row):
-    """E2 to E5, E7, E10, E12; RULINGS 1, 5, 9."""
     sender = caller.opened() if row.legacy else caller
     for request_id in IDS:
         answer = row.send(sender, request_id)
@@ -62,7 +61,6 @@ def test_an_error_carries_the_id_of_its_request(caller, row):
 
 @pytest.mark.parametrize("revision", LEGACY)
 def test_an_unknown_session_is_404(caller, revision):
-    """E1."""
     stranger = caller.opened(revision).with_headers(Mcp_Session_Id="unknown")
     for request_id in IDS:
         assert_error(stranger.call("tools/list", request_id), 404, -32001, request_id)
@@ -70,14 +68,12 @@ def test_an_unknown_session_is_404(caller, revision):
 
 @pytest.mark.parametrize("secret", ["", " ", "x" * 5000, "\xfc", "a,b"])
 def test_an_id_that_no_session_ever_had_is_404(caller, secret):
-    """E1."""
     stranger = caller.with_headers(Mcp_Session_Id=secret)
     for request_id in IDS:
         assert_error(stranger.post(request("ping", request_id)), 404, -32001, request_id)
 
 
 def test_an_ended_session_is_404(caller):
-    """E1."""
     member = caller.opened()
     assert member.send("DELETE").status == 204
     for request_id in IDS:
@@ -87,7 +83,6 @@ def test_an_ended_session_is_404(caller):
 
 @pytest.mark.parametrize("field", ["last_active", "expires"])
 def test_an_expired_session_is_404(caller, field):
-    """E1."""
     member = caller.opened()
     close_ledger()  # it notes what was used a moment ago, which would count after the time set here
     Session.objects.update(**{field: timezone.now() - timedelta(days=60)})
@@ -106,7 +101,6 @@ def test_an_expired_session_is_404(caller, field):
     ids=["another user", "another client", "another server", "nobody"],
 )
 def test_a_foreign_session_is_as_good_as_unknown(door, django_user_model, path, headers):
-    """E1."""
     for name in ("anna", "ben"):
         django_user_model.objects.create_user(name)
     anna = Caller(door, "/members/mcp").with_headers(X_User="anna", X_Client="laptop").opened()
@@ -120,7 +114,7 @@ def test_a_foreign_session_is_as_good_as_unknown(door, django_user_model, path, 
 
 
 def test_an_unsupported_version_says_what_was_asked_and_what_there_is(caller):
-    """E4; RULINGS 3: modern versions only."""
+    """Modern versions only."""
     error = rows.VERSIONS[0].send(caller, 1).error
     assert error["data"] == {"supported": [MODERN], "requested": "v999.0.0"}
     discovered = caller.call("server/discover").result["supportedVersions"]
@@ -141,15 +135,15 @@ MALFORMED = {
     "infinity": b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":1e999}}',
     "half a surrogate": b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}',
     "an endless number": b'{"jsonrpc":"2.0","id":' + b"1" * 5000 + b',"method":"ping"}',
-    "a deep array": b"[" * 100_000 + b"]" * 100_000,
-    "a deep object": b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
+    "a deep array": b"[" * 50_000 + b"]" * 50_000,
+    "a deep object": b'{"a":' * 50_000 + b"1" + b"}" * 50_000,
     "single quotes": b"{'jsonrpc':'2.0','id':1,'method':'ping'}",
 }
 
 
 @pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED.keys())
 def test_a_body_that_cannot_be_read_has_no_id(caller, body):
-    """E6: in either era."""
+    """In either era."""
     for version in (OMIT, LEGACY[-1], MODERN):
         answer = caller.post(body, Mcp_Protocol_Version=version)
         assert_error(answer, 400, -32700, None)
@@ -157,13 +151,11 @@ def test_a_body_that_cannot_be_read_has_no_id(caller, body):
 
 @pytest.mark.parametrize("body", [b"1", b'"a"', b"null", b"true", b"1.5", b"[]", b"{}"])
 def test_a_body_that_is_no_message_has_no_id(caller, body):
-    """E6; RULINGS 18."""
     assert_error(caller.post(body), 400, -32600, None)
 
 
 @pytest.mark.parametrize("request_id", [None, {}, [], True, False, 1.5, {"a": 1}])
 def test_an_id_that_may_not_be_one_is_not_echoed(caller, request_id):
-    """E8."""
     assert_error(caller.post(request("tools/list", request_id)), 400, -32600, None)
 
 
@@ -192,7 +184,6 @@ def _refused(caller: Caller) -> Iterator[tuple[Caller, int]]:
     ids=["notification", "result", "error"],
 )
 def test_a_notification_or_response_lends_its_id_to_no_error(caller, message):
-    """E9; RULINGS 7."""
     for sender, status in _refused(caller.opened()):
         answer = sender.post(message)
         assert answer.status == status
@@ -210,12 +201,11 @@ def test_a_notification_or_response_lends_its_id_to_no_error(caller, message):
     ],
 )
 def test_a_broken_response_lends_its_id_to_no_error(caller, broken):
-    """E9."""
     assert_error(caller.opened().post(broken), 400, -32600, None)
 
 
 def test_a_modern_client_sends_no_responses(caller):
-    """E9; 2026-07-28, streamable-http, "Sending Messages", 4."""
+    """2026-07-28, streamable-http, "Sending Messages", 4."""
     response = {"jsonrpc": "2.0", "id": 4242, "result": {}}
     answer = caller.post(response, Mcp_Protocol_Version=MODERN)
     assert_error(answer, 400, -32600, None)

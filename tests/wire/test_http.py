@@ -1,4 +1,4 @@
-"""HTTP around the messages: forms, methods, addresses. RULINGS 17, 40, 44."""
+"""HTTP around the messages: forms, methods, addresses."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_another_content_type_is_415(caller, content_type):
     ],
 )
 def test_the_form_of_the_answer_is_what_the_client_accepts(caller, accept, expected):
-    """RULINGS 40: wildcards and q-values count; 406 only if neither form will do."""
+    """Wildcards and q-values count; 406 only if neither form will do."""
     answer = caller.with_headers(Accept=accept).call("tools/list", 4242)
     if expected is None:
         assert_error(answer, 406, -32600, None)
@@ -84,7 +84,7 @@ def test_the_form_of_the_answer_is_what_the_client_accepts(caller, accept, expec
 
 
 def test_a_stream_of_one_event_is_framed_as_one(caller):
-    """RULINGS 40; BEHAVIOUR, "More": what proxies must know of any stream."""
+    """What proxies must know of any stream."""
     answer = caller.with_headers(Accept=EVENTS).call("tools/list")
     assert answer.body.startswith(b"event: message\ndata: {")
     assert answer.body.endswith(b"}\n\n")
@@ -94,7 +94,6 @@ def test_a_stream_of_one_event_is_framed_as_one(caller):
 
 
 def test_a_session_can_be_opened_by_a_client_that_takes_events_only(caller):
-    """RULINGS 40."""
     member = caller.with_headers(Accept=EVENTS).opened()
     assert member.call("tools/call", name="add", arguments={"a": 1}).result["isError"] is False
 
@@ -129,7 +128,7 @@ def test_an_answer_without_content_has_no_length(caller):
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "HEAD", "TRACE", "PROPFIND"])
 def test_other_methods_are_405(caller, method):
-    """RULINGS 17; 2025-11-25, "Listening for Messages", 3: 405 where there are no streams."""
+    """2025-11-25, "Listening for Messages", 3: 405 where there are no streams."""
     has_streams = method == "GET" and caller.door.name == "mount"
     for version in (MODERN,) if has_streams else (OMIT, LEGACY[-1], MODERN):
         answer = caller.with_headers(Mcp_Protocol_Version=version, Accept=EVENTS).send(method)
@@ -141,7 +140,6 @@ def test_other_methods_are_405(caller, method):
 
 @pytest.mark.parametrize("version", [OMIT, *LEGACY])
 def test_get_without_a_session_is_400_where_there_are_streams(caller, version):
-    """RULINGS 17."""
     answer = caller.with_headers(Mcp_Protocol_Version=version).send("GET")
     assert answer.status == (400 if caller.door.name == "mount" else 405)
     assert answer.error["code"] == -32600
@@ -149,7 +147,6 @@ def test_get_without_a_session_is_400_where_there_are_streams(caller, version):
 
 @pytest.mark.parametrize(("accept", "status"), [("application/json", 406), (EVENTS, 404)])
 def test_get_needs_a_session_and_a_client_that_takes_streams(caller, accept, status):
-    """RULINGS 40."""
     if caller.door.name == "mount":
         unknown = caller.with_headers(Mcp_Session_Id="unknown", Accept=accept)
         assert unknown.send("GET").status == status
@@ -170,7 +167,7 @@ def test_delete_with_an_unsupported_version_is_400(caller, version):
 
 @pytest.mark.parametrize("append", [True, False])
 def test_the_endpoint_answers_with_and_without_a_slash(door, settings, append):
-    """ARCHITECTURE, 6: both answered, no redirect."""
+    """Both answered, no redirect."""
     settings.APPEND_SLASH = append
     for slash in ("", "/"):
         public, members = (Caller(door, path + slash) for path in ("/mcp", "/members/mcp"))
@@ -199,7 +196,7 @@ def test_every_reply_stays_with_its_caller(caller):
 
 
 def test_no_answer_says_more_of_a_session_than_its_opening(caller):
-    """RULINGS, 6 of ARCHITECTURE: a modern request neither gets nor echoes a session."""
+    """A modern request neither gets nor echoes a session."""
     member = caller.opened()
     assert member.call("ping").header("Mcp-Session-Id") is None
     modern = caller.with_headers(Mcp_Session_Id=member.session)
@@ -254,7 +251,7 @@ def test_the_scripts_prefix_is_known_to_user_code(caller):
 
 
 def test_a_redirect_is_never_the_answer(caller):
-    """BEHAVIOUR, "More": POST after a redirect would be GET."""
+    """POST after a redirect would be GET."""
     for path in ("/mcp", "/mcp/"):
         for method in ("GET", "POST", "DELETE", "OPTIONS", "HEAD"):
             answer = Caller(caller.door, path).send(method, b"{}")
@@ -262,7 +259,6 @@ def test_a_redirect_is_never_the_answer(caller):
 
 
 def test_a_refused_request_leaves_no_row(caller):
-    """BEHAVIOUR, "More"."""
     Session.objects.all().delete()
     caller.post(b"{")
     caller.with_headers(Content_Type="text/plain").initialize(LEGACY[-1])

@@ -1,4 +1,4 @@
-"""How often tools may be called: E10 of the list, RULINGS 46; 429 at each door, in each era."""
+"""How often tools may be called; 429 at each door, in each era."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from django.test.utils import CaptureQueriesContext
 
 from django_mcp import MCPServer, endpoint
 from django_mcp.auth import Principal
-from django_mcp.models import CallCount, PendingRequest
+from django_mcp.models import CallCount, PendingRequest, Session
 from django_mcp.server.rates import Rate
 from django_mcp.store import limits
 from django_mcp.transport.limiting import _neighbourhood
 from tests.asgi import urlconf
 
 from .doors import open_door
-from .speech import IDS, LEGACY, MODERN, Caller, request
+from .speech import IDS, LEGACY, MODERN, Caller, notification, request
 from .test_errors import assert_error
 
 server = MCPServer("limited", version="1")
@@ -91,7 +91,6 @@ def statuses(caller: Caller, name: str, times: int) -> list[int]:
 
 @pytest.mark.parametrize("name", ["rare", "arare"])
 def test_one_call_too_many_is_429_with_its_id_and_runs_nothing(member, name):
-    """E10."""
     assert statuses(member, name, 2) == [200, 200]
     for request_id in IDS:
         answer = member.call("tools/call", request_id, name=name, arguments={})
@@ -151,6 +150,42 @@ def test_auth_may_say_whom_limits_count(caller):
     assert statuses(one.with_headers(X_Client="ada"), "rare", 2) == [200, 200]
     assert statuses(one.with_headers(X_Client="bob"), "rare", 1) == [429]
     assert statuses(other.with_headers(X_Client="ada"), "rare", 1) == [200]
+
+
+def cancellation(number: int) -> dict[str, Any]:
+    return notification("notifications/cancelled", requestId=number)
+
+
+@pytest.mark.parametrize("rate", ["3/m", "3/d per process"])
+def test_opening_sessions_is_counted_by_itself(caller, settings, rate):
+    limit(settings, rate)
+    assert [caller.initialize("2025-11-25").status for _ in range(3)] == [200] * 3
+    answer = caller.initialize("2025-11-25")
+    assert_error(answer, 429, -32600, 1)
+    assert "Too many calls of initialize and of cancellations: at most 3" in answer.error["message"]
+    assert Session.objects.count() == 3
+    counted = caller.with_headers(X_Counted="somebody else")
+    assert counted.initialize("2025-11-25").status == 200
+    assert statuses(caller, "free", 3) == [200] * 3
+
+
+def test_cancellations_are_counted_as_they_leave_rows(caller, settings):
+    limit(settings, "4/m")
+    member = caller.opened("2025-11-25")
+    assert [member.post(cancellation(number)).status for number in range(4)] == [202] * 3 + [429]
+    assert PendingRequest.objects.count() == 3
+    # What leaves nothing is not counted.
+    assert member.post(notification("notifications/progress")).status == 202
+    assert statuses(member, "free", 1) == [200]
+
+
+def test_cancellations_of_a_batch_that_are_too_many_are_dropped(caller, settings):
+    limit(settings, "4/m")
+    member = caller.opened("2025-03-26")
+    answer = member.post([*(cancellation(number) for number in range(6)), request("ping", "p")])
+    assert answer.status == 200
+    assert [each["id"] for each in answer.message] == ["p"]
+    assert PendingRequest.objects.count() == 3
 
 
 def test_a_limit_does_not_tell_that_there_is_a_tool(caller):
@@ -213,7 +248,7 @@ def test_a_cache_may_count_instead_of_the_database(caller, shared):
 def test_a_cache_that_is_away_lets_each_process_count_for_itself(
     caller, shared, monkeypatch, caplog
 ):
-    """F5: slower, or here looser, but nobody is turned away; said once."""
+    """Slower, or here looser, but nobody is turned away; said once."""
 
     def away(*args: Any, **kwargs: Any) -> None:
         raise ConnectionError("planted")

@@ -54,7 +54,7 @@ def with_middleware(settings: Any, *more: str) -> None:
 
 @pytest.mark.parametrize("middleware", [[each] for each in OPTIONAL] + [OPTIONAL], ids=str)
 def test_a_site_may_have_it(caller, settings, middleware):
-    """BEHAVIOUR, "More": nothing breaks."""
+    """Nothing breaks."""
     with_middleware(settings, *middleware)
     for revision in REVISIONS:
         member = caller.in_revision(revision)
@@ -77,7 +77,7 @@ def test_login_required_leaves_the_decision_to_auth(door, settings):
 
 
 def test_an_event_stream_is_not_compressed(caller, settings):
-    """BEHAVIOUR, "More": ``Content-Encoding: identity``, for proxies and middleware buffer it."""
+    """``Content-Encoding: identity``, for proxies and middleware buffer it."""
     with_middleware(settings, GZIP)
     streaming = caller.with_headers(Accept="text/event-stream", Accept_Encoding="gzip")
     assert streaming.call("tools/list").body.startswith(b"event: message\n")
@@ -116,7 +116,6 @@ def debug_toolbar():
 
 @pytest.mark.usefixtures("debug_toolbar")
 def test_the_debug_toolbar_may_be_installed(caller, settings):
-    """BEHAVIOUR, "More"."""
     settings.STATIC_URL = "/static/"
     settings.INSTALLED_APPS = [*django_settings.INSTALLED_APPS, "debug_toolbar"]
     settings.ROOT_URLCONF = "tests.wire.toolbar"

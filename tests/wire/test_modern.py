@@ -1,4 +1,4 @@
-"""The modern era: metadata, mirrored headers, caching. RULINGS 27, 29, 30, 45."""
+"""The modern era: metadata, mirrored headers, caching."""
 
 from __future__ import annotations
 
@@ -57,7 +57,6 @@ def pages_of(caller: Caller, method: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(("method", "params"), [*CACHED.items(), *PLAIN.items()])
 def test_every_result_says_whose_it_is(caller, method, params):
-    """RULINGS 45."""
     result = caller.call(method, **params).result
     assert result["resultType"] == "complete"
     assert result["_meta"][META_SERVER]["name"] == "wire"
@@ -65,7 +64,6 @@ def test_every_result_says_whose_it_is(caller, method, params):
 
 
 def test_metadata_of_a_tool_stays_beside_the_servers(caller):
-    """RULINGS 45."""
     meta = caller.call("tools/call", name="ready_made").result["_meta"]
     assert meta["example.com/k"] == "v"
     assert META_SERVER in meta
@@ -73,7 +71,7 @@ def test_metadata_of_a_tool_stays_beside_the_servers(caller):
 
 @pytest.mark.parametrize(("method", "params"), CACHED.items())
 def test_an_open_endpoint_may_be_cached_for_all(caller, method, params):
-    """RULINGS 30: unless a function of the site lists, or is read, by who asks."""
+    """Unless a function of the site lists, or is read, by who asks."""
     result = caller.call(method, **params).result
     listed_by_function = method == "resources/list"
     assert result["cacheScope"] == ("private" if listed_by_function else "public")
@@ -82,7 +80,6 @@ def test_an_open_endpoint_may_be_cached_for_all(caller, method, params):
 
 @pytest.mark.parametrize("method", [each for each in CACHED if each != "resources/read"])
 def test_what_depends_on_the_caller_is_private(door, django_user_model, method):
-    """RULINGS 30."""
     django_user_model.objects.create_superuser("root", password="x")
     guarded = Caller(door, "/guarded/mcp").with_headers(X_User="root")
     members = Caller(door, "/members/mcp").with_headers(X_User="root")
@@ -102,7 +99,7 @@ def test_what_depends_on_the_caller_is_private(door, django_user_model, method):
     ],
 )
 def test_the_pages_of_a_list_are_one_list(door, settings, method, member):
-    """RULINGS 29, 30: in one order, without gaps or doubles, cached alike."""
+    """In one order, without gaps or doubles, cached alike."""
     caller = Caller(door, "/paged/mcp")
     for size in (1, 2, 3, 7, 100):
         settings.DJANGO_MCP = {"PAGE_SIZE": size, "LANES": 2}
@@ -116,7 +113,7 @@ def test_the_pages_of_a_list_are_one_list(door, settings, method, member):
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
 def test_a_list_that_a_function_makes_is_paged_by_what_came_last(caller, settings, size):
-    """RULINGS 29, 30: it begins on the page where what was registered ends."""
+    """It begins on the page where what was registered ends."""
     settings.DJANGO_MCP = {"PAGE_SIZE": size, "LANES": 2}
     pages = pages_of(caller, "resources/list")
     uris = ["page://front", "page://pixel", *(f"note://{each}" for each in range(1, 6))]
@@ -173,7 +170,7 @@ def test_a_log_level_is_taken(caller):
     ],
 )
 def test_mirrored_arguments_that_match_are_let_through(caller, arguments, headers):
-    """RULINGS 27; streamable-http, "Value Encoding" and "Case Sensitivity"."""
+    """Streamable-http, "Value Encoding" and "Case Sensitivity"."""
     assert call(caller, arguments, **headers).result["isError"] is False
 
 
@@ -185,13 +182,13 @@ FULL_WIDTH = "=?base64?77yU77yS?="
     "value", ["4_2", FULL_WIDTH, "0x2A", "4 2", "42.5", "NaN", "inf", "", "+-42"]
 )
 def test_an_integer_in_a_header_is_a_decimal_number(caller, value):
-    """RULINGS 27: what a gateway would not read as 42 must not pass for it."""
+    """What a gateway would not read as 42 must not pass for it."""
     assert_error(call(caller, {"count": 42}, Count=value), 400, -32020, 1)
 
 
 @pytest.mark.parametrize("header", ["Mcp-Method", "Mcp-Name", "Mcp-Protocol-Version"])
 def test_a_routing_header_that_comes_twice_is_refused(caller, header):
-    """RULINGS 27: a gateway may have looked at the other one."""
+    """A gateway may have looked at the other one."""
     message = modern_request("tools/call", 1, name="add", arguments={"a": 1})
     headers = [*caller.headers.items(), *mirrored(message).items()]
     again = (header, mirrored(message)[header])
@@ -202,7 +199,7 @@ def test_a_routing_header_that_comes_twice_is_refused(caller, header):
 
 
 def test_a_routing_header_in_two_halves_is_refused(caller):
-    """RULINGS 27: joined by a comma they would spell a URI, of which a gateway sees one half."""
+    """Joined by a comma they would spell a URI, of which a gateway sees one half."""
     if caller.door.name != "mount":
         pytest.skip("WSGI and Django join them before anybody looks")
     message = modern_request("resources/read", 1, uri="note://1,2")
@@ -214,7 +211,7 @@ def test_a_routing_header_in_two_halves_is_refused(caller):
 
 
 def test_a_name_that_is_no_ascii_is_mirrored_in_base64(caller):
-    """RULINGS 27: decoded before it is compared."""
+    """Decoded before it is compared."""
     message = modern_request("resources/read", 1, uri="note://ü")
     given = mirrored(message) | {"Mcp-Name": "=?base64?bm90ZTovL8O8?="}
     assert_error(caller.post(message, **given), 200, -32602, 1)
@@ -235,7 +232,7 @@ def test_mirrored_headers_are_nothing_to_a_legacy_session(caller):
 
 
 def test_tool_headers_are_flat_and_in_the_schema(caller):
-    """RULINGS 27: no ``anyOf``, no ``$ref``, on direct primitive properties only."""
+    """No ``anyOf``, no ``$ref``, on direct primitive properties only."""
     tools = caller.call("tools/list").result["tools"]
     schema = next(tool["inputSchema"] for tool in tools if tool["name"] == "mirrored")
     for name, kind in (("region", "string"), ("count", "integer"), ("dry", "boolean")):
@@ -253,7 +250,7 @@ def test_an_error_with_a_code_of_the_sites_own_keeps_it(caller):
 
 
 def test_a_capability_that_the_client_lacks_is_400(caller):
-    """E5; 2026-07-28, basic/index: -32021 names what is missing."""
+    """2026-07-28, basic/index: -32021 names what is missing."""
     answer = caller.call("tools/call", name="demand", arguments={})
     assert_error(answer, 400, -32021, 1)
     assert answer.error["data"] == {"requiredCapabilities": {"sampling": {}}}

@@ -1,14 +1,15 @@
-"""What a site offers, and to whom. RULINGS 24 to 29, 43, 44."""
+"""What a site offers, and to whom."""
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 
 from . import site
-from .speech import REVISIONS, Caller
+from .speech import IDS, REVISIONS, Caller
 from .test_errors import assert_error
 
 
@@ -23,7 +24,7 @@ def add(caller: Caller, **arguments: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_unknown_arguments_are_refused_as_the_schema_says(caller, revision):
-    """RULINGS 26: as a result that the model can read, naming the argument."""
+    """As a result that the model can read, naming the argument."""
     member = caller.in_revision(revision)
     for tool in member.call("tools/list").result["tools"]:
         assert tool["inputSchema"]["additionalProperties"] is False, tool["name"]
@@ -35,7 +36,7 @@ def test_unknown_arguments_are_refused_as_the_schema_says(caller, revision):
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_a_setting_makes_it_lenient(caller, settings, revision):
-    """RULINGS 26: some clients inject arguments of their own."""
+    """Some clients inject arguments of their own."""
     settings.DJANGO_MCP = settings.DJANGO_MCP | {"STRICT_ARGUMENTS": False}
     member = caller.in_revision(revision)
     for tool in member.call("tools/list").result["tools"]:
@@ -45,7 +46,7 @@ def test_a_setting_makes_it_lenient(caller, settings, revision):
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_an_argument_that_does_not_fit_is_told_to_the_model(caller, revision):
-    """ARCHITECTURE, 6: a tool result with ``isError``, naming the argument."""
+    """A tool result with ``isError``, naming the argument."""
     member = caller.in_revision(revision)
     for arguments in ({}, {"a": "x"}, {"a": 1.5}, {"a": None}, {"a": [], "b": 2}):
         result = add(member, **arguments)
@@ -59,9 +60,18 @@ def test_what_a_tool_says_reaches_the_model_and_a_bug_does_not(caller, revision)
     member = caller.in_revision(revision)
     told = member.call("tools/call", name="fail", arguments={"kind": "tool"}).result
     assert (told["isError"], told["content"][0]["text"]) == (True, "told so")
-    for kind in ("bug", "asked"):
-        answer = member.call("tools/call", name="fail", arguments={"kind": kind})
-        assert_error(answer, 200, -32603, 1)
+    missing = member.call("tools/call", name="fail", arguments={"kind": "missing"}).result
+    assert (missing["isError"], missing["content"][0]["text"]) == (True, "No such note.")
+    for request_id in IDS:
+        for name, arguments in (("fail", {"kind": "bug"}), ("afail", {})):
+            answer = member.call("tools/call", request_id, name=name, arguments=arguments)
+            assert (type(answer.message["id"]), answer.message["id"]) == (
+                type(request_id),
+                request_id,
+            )
+            (block,) = answer.result["content"]
+            assert answer.result["isError"] is True
+            assert re.fullmatch(r"The tool failed\. \(reference [0-9a-f]{8}\)", block["text"])
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -89,7 +99,6 @@ def test_an_enumeration_and_a_list_come_as_their_types(caller, revision):
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_lists_have_one_order(caller, revision):
-    """RULINGS 29."""
     member = caller.in_revision(revision)
     for method in ("tools/list", "prompts/list", "resources/templates/list"):
         bodies = {member.call(method).body for _ in range(3)}
@@ -146,7 +155,7 @@ def test_a_permission_hides_and_refuses_alike(door, django_user_model):
 def test_completions_are_behind_the_permission_of_what_they_complete(
     door, django_user_model, revision, ref, argument, hidden
 ):
-    """RULINGS 43: MUST, no disclosure; a hidden prompt is as good as unknown."""
+    """MUST, no disclosure; a hidden prompt is as good as unknown."""
     django_user_model.objects.create_superuser("root", password="x")
     django_user_model.objects.create_user("anna")
     root, anna = (
@@ -170,7 +179,6 @@ def test_completions_are_behind_the_permission_of_what_they_complete(
     ids=["a list", "a ready-made completion"],
 )
 def test_there_are_at_most_a_hundred_completions(caller, revision, ref, argument):
-    """RULINGS 43."""
     member = caller.in_revision(revision)
     completion = member.call("completion/complete", ref=ref, argument=argument).result["completion"]
     assert len(completion["values"]) == 100
@@ -179,7 +187,6 @@ def test_there_are_at_most_a_hundred_completions(caller, revision, ref, argument
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_the_arguments_chosen_already_are_known_from_2025_06_18_on(caller, revision):
-    """RULINGS 43."""
     completion = caller.in_revision(revision).call(
         "completion/complete",
         ref={"type": "ref/prompt", "name": "greet"},

@@ -1,4 +1,4 @@
-"""Who may ask from where: Host, Origin, HTTPS and CORS. RULINGS 41 and 42."""
+"""Who may ask from where: Host, Origin, HTTPS and CORS."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ FOREIGN = [
 
 @pytest.mark.parametrize("origin", FOREIGN)
 def test_a_foreign_origin_is_403(caller, settings, befriended, origin):
-    """RULINGS 42: MUST, and ``ALLOWED_HOSTS = ["*"]`` does not switch it off."""
+    """MUST, and ``ALLOWED_HOSTS = ["*"]`` does not switch it off."""
     stranger = caller.with_headers(Origin=origin)
     for hosts in (["testserver"], ["*"], [".testserver", "testserver"]):
         settings.ALLOWED_HOSTS = hosts
@@ -73,12 +73,11 @@ def test_a_foreign_origin_is_403(caller, settings, befriended, origin):
     ],
 )
 def test_the_sites_own_origin_is_let_in(caller, host, origin):
-    """RULINGS 42."""
     assert caller.with_headers(Host=host, Origin=origin).call("tools/list").status == 200
 
 
 def test_a_star_trusts_no_host_that_agrees_with_its_origin(caller, settings):
-    """RULINGS 42: under DNS rebinding, Host and Origin agree."""
+    """Under DNS rebinding, Host and Origin agree."""
     settings.ALLOWED_HOSTS = ["*"]
     rebound = caller.with_headers(Host="evil.example", Origin="http://evil.example")
     assert_error(rebound.call("tools/list", 4242), 403, -32600, None)
@@ -96,7 +95,7 @@ def test_the_scheme_belongs_to_the_origin(caller, settings):
 @pytest.mark.parametrize("origin", [FRIEND, FRIEND.upper().replace("HTTPS", "https")])
 @pytest.mark.parametrize("hosts", [["testserver"], ["*"]])
 def test_an_allowed_origin_may_read_every_answer(caller, settings, befriended, origin, hosts):
-    """RULINGS 41: errors as well, or a page could not tell what is wrong."""
+    """Errors as well, or a page could not tell what is wrong."""
     settings.ALLOWED_HOSTS = hosts
     friend = caller.with_headers(Origin=origin)
     member = friend.opened()
@@ -120,7 +119,6 @@ def test_without_an_origin_nothing_is_shared(caller, befriended):
 
 
 def test_every_origin_is_allowed_on_purpose_only(caller, settings):
-    """RULINGS 41."""
     settings.DJANGO_MCP = AUTH | {"ALLOWED_ORIGINS": ["*"]}
     answer = caller.with_headers(Origin=ELSEWHERE).call("tools/list")
     assert answer.status == 200
@@ -129,7 +127,7 @@ def test_every_origin_is_allowed_on_purpose_only(caller, settings):
 
 
 def test_preflight_grants_what_a_client_needs(door, befriended):
-    """RULINGS 41: before authentication, for browsers send it without credentials."""
+    """Before authentication, for browsers send it without credentials."""
     wanted = "content-type,mcp-protocol-version,mcp-method,mcp-param-region"
     asking = Caller(door, "/members/mcp", {}).with_headers(
         Origin=FRIEND,

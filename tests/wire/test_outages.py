@@ -1,7 +1,8 @@
-"""What is not the client's fault, or is refused before anything is read: E10 of the list."""
+"""What is not the client's fault, or is refused before anything is read."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -14,7 +15,7 @@ from django.http import HttpResponse
 from django_mcp.models import PendingRequest, Session
 
 from . import urls
-from .speech import IDS, LEGACY, Caller, notification, request
+from .speech import IDS, LEGACY, Caller, modern_request, notification, request
 from .test_errors import assert_error
 
 PUBLIC = {"AUTH": "django_mcp.auth.public"}
@@ -53,7 +54,7 @@ def busy(**more: Any) -> None:
 
 @pytest.mark.parametrize("setting", ["MAX_SESSIONS", "MAX_SESSIONS_PER_USER"])
 def test_when_all_sessions_are_busy_another_is_refused(door, settings, django_user_model, setting):
-    """E10: 503 with Retry-After; the longest idle goes, if there is one."""
+    """503 with Retry-After; the longest idle goes, if there is one."""
     django_user_model.objects.create_user("anna")
     settings.DJANGO_MCP = PUBLIC | {setting: 2}
     anna = Caller(door, "/members/mcp").with_headers(X_User="anna")
@@ -69,8 +70,8 @@ def test_when_all_sessions_are_busy_another_is_refused(door, settings, django_us
 
 
 def test_a_busy_session_survives_the_cap(caller, settings):
-    """E10; ARCHITECTURE, 6: at the cap the longest idle session ends."""
-    settings.DJANGO_MCP = PUBLIC | {"MAX_SESSIONS": 2}
+    """At the cap the longest idle session ends."""
+    settings.DJANGO_MCP = PUBLIC | {"MAX_SESSIONS": 2, "ANONYMOUS_SESSIONS_SHARE": 1}
     working = caller.opened()
     busy()
     idle = caller.opened()
@@ -80,7 +81,6 @@ def test_a_busy_session_survives_the_cap(caller, settings):
 
 
 def test_without_the_database_a_request_of_a_session_is_503(caller):
-    """E10, F3."""
     member = caller.opened()
     with outage():
         for request_id in IDS:
@@ -91,14 +91,12 @@ def test_without_the_database_a_request_of_a_session_is_503(caller):
 
 
 def test_without_the_database_initialize_is_503(caller):
-    """E10, F3."""
     with outage():
         for request_id in IDS:
             assert_error(caller.initialize(LEGACY[-1], request_id), 503, -32603, request_id)
 
 
 def test_without_the_database_what_has_no_id_is_503_too(caller):
-    """E9, E10."""
     member = caller.opened(LEGACY[0])
     messages = [
         notification("notifications/initialized"),
@@ -120,20 +118,46 @@ def test_the_modern_era_needs_no_database(caller):
 
 
 def test_authentication_that_crashes_is_500_and_json(caller):
-    """E10: nothing has been read yet, so there is no id, and the cause is not told."""
+    """Nothing has been read yet, so there is no id, and the cause is not told."""
     broken = Caller(caller.door, "/broken/mcp")
     assert_error(broken.call("tools/list", 4242), 500, -32603, None)
 
 
 def test_authentication_that_cannot_reach_the_database_is_503(door):
-    """E10, F3."""
+    """With the request's id, as everywhere else where the body can be read."""
     member = Caller(door, "/members/mcp").with_headers(X_User="anna")
     with outage():
-        assert_error(member.call("tools/list", 4242), 503, -32603, None)
+        for request_id in IDS:
+            answer = member.call("tools/list", request_id)
+            assert_error(answer, 503, -32603, request_id)
+            assert int(answer.header("Retry-After")) > 0
+        for unreadable in (b"", b"{", b"[]", b'{"jsonrpc": "2.0", "method": "x"}'):
+            assert_error(member.post(unreadable), 503, -32603, None)
+        assert_error(member.send("GET"), 503, -32603, None)
+
+
+@pytest.mark.parametrize("user", ["anna", "nobody"], ids=["503", "403"])
+def test_little_is_read_of_whom_authentication_has_not_let_in(door, user):
+    """The id of a larger message is not looked for: nobody vouches for its sender."""
+    stranger = Caller(door, "/members/mcp").with_headers(X_User=user)
+    padding = b" " * 100_000
+    message = json.dumps(modern_request("ping", 4242)).encode()
+    with outage():
+        whole = stranger.post(message + padding)
+        assert whole.message["id"] is None
+        assert whole.status == (503 if user == "anna" else 403)
+        if door.name == "wsgi":  # which reads no chunks at all
+            return
+        pieces = [message, *(padding[:1000] for _ in range(100))]
+        given = list(stranger.headers.items())
+        chunked = door.send("POST", stranger.path, given, *pieces)
+        assert chunked.message["id"] is None
+        if door.name == "mount":  # Django's handler has read the whole before
+            assert chunked.pieces_read < 20
 
 
 def test_a_permission_that_cannot_reach_the_database_is_503(door, django_user_model):
-    """E10, F3: 503, which a client tries again, as for any other query of a request."""
+    """503, which a client tries again, as for any other query of a request."""
     django_user_model.objects.create_user("anna")
     member = Caller(door, "/guarded/mcp").with_headers(X_User="anna")
 
@@ -158,7 +182,6 @@ def test_a_permission_that_cannot_reach_the_database_is_503(door, django_user_mo
     ("headers", "status"), [({}, 401), ({"X-User": "nobody"}, 403)], ids=["401", "403"]
 )
 def test_a_refusal_by_authentication_has_a_challenge(door, headers, status):
-    """E10; RULINGS 6."""
     stranger = Caller(door, "/members/mcp").with_headers(**headers)
     for method in ("POST", "GET", "DELETE", "PUT"):
         answer = stranger.send(method, b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
@@ -168,8 +191,27 @@ def test_a_refusal_by_authentication_has_a_challenge(door, headers, status):
     assert Session.objects.count() == 0
 
 
+@pytest.mark.parametrize(
+    ("headers", "status", "challenge"),
+    [
+        ({}, 401, 'Bearer realm="wire"'),
+        ({"Authorization": "Bearer x"}, 401, 'Bearer realm="wire", error="invalid_token"'),
+        ({"Authorization": "bearer  x"}, 401, 'Bearer realm="wire", error="invalid_token"'),
+        ({"Authorization": "Bearer "}, 401, 'Bearer realm="wire"'),
+        ({"Authorization": "Basic YTpi"}, 401, 'Bearer realm="wire"'),
+        ({"X-User": "x", "Authorization": "Bearer x"}, 403, 'Bearer realm="wire"'),
+    ],
+    ids=str,
+)
+def test_a_challenge_has_one_form(door, headers, status, challenge):
+    """RFC 6750, section 3.1: ``error`` where a token was shown that does not hold."""
+    answer = Caller(door, "/closed/mcp").with_headers(**headers).call("tools/list")
+    assert (answer.status, answer.header("WWW-Authenticate")) == (status, challenge)
+    assert 'send credentials, such as "Authorization: Bearer TOKEN"' in answer.error["message"]
+
+
 def test_insufficient_scope_keeps_the_id(door):
-    """RULINGS 6: 403 is decided after parsing."""
+    """403 is decided after parsing."""
     stranger = Caller(door, "/members/mcp").with_headers(X_User="nobody")
     assert_error(stranger.call("tools/list", 4242), 403, -32600, 4242)
 
@@ -183,19 +225,19 @@ def test_a_refusal_may_have_headers_and_a_status_of_its_own(door):
 
 
 def test_a_challenge_that_no_header_can_carry_is_no_crash(door):
-    """E10: JSON in every case, at each door."""
+    """JSON in every case, at each door."""
     answer = Caller(door, "/accented/mcp").call("tools/list", 4242)
     assert_error(answer, 401, -32600, None)
     assert answer.header("WWW-Authenticate")
 
 
 def test_authentication_that_returns_nonsense_lets_nobody_in(door):
-    """E10: a mistake of the site, which the log explains."""
+    """A mistake of the site, which the log explains."""
     assert_error(Caller(door, "/odd/mcp").call("tools/list", 4242), 500, -32603, None)
 
 
 def test_without_auth_the_endpoint_is_closed(door, settings):
-    """E10: choosing nothing lets nobody in."""
+    """Choosing nothing lets nobody in."""
     settings.DJANGO_MCP = {}
     closed = Caller(door, "/unset/mcp")
     assert_error(closed.call("tools/list", 4242), 403, -32600, None)
@@ -206,11 +248,12 @@ def test_without_auth_the_endpoint_is_closed(door, settings):
 @pytest.mark.parametrize("debug", [True, False])
 @pytest.mark.parametrize("urlconf", ["tests.wire.urls", "tests.wire.test_outages"])
 def test_errors_are_json_whatever_the_site_shows_to_people(caller, settings, debug, urlconf):
-    """E10: neither Django's debug page nor the site's ``handler500``."""
+    """Neither Django's debug page nor the site's ``handler500``."""
     settings.DEBUG = debug
     settings.ROOT_URLCONF = urlconf
     bug = caller.call("tools/call", 4242, name="fail", arguments={"kind": "bug"})
-    assert_error(bug, 200, -32603, 4242)
+    assert (bug.status, bug.message["id"], bug.result["isError"]) == (200, 4242, True)
+    assert ("RuntimeError: a secret" in bug.result["content"][0]["text"]) is debug
     assert_error(caller.post(b"{"), 400, -32700, None)
     assert_error(caller.call("no/such/method", 4242), 404, -32601, 4242)
     assert_error(Caller(caller.door, "/broken/mcp").call("ping", 4242), 500, -32603, None)
@@ -218,7 +261,7 @@ def test_errors_are_json_whatever_the_site_shows_to_people(caller, settings, deb
 
 
 def test_settings_that_cannot_be_meant_are_answered_in_json_too(door, settings):
-    """E10: JSON in every case, and nobody is let in."""
+    """JSON in every case, and nobody is let in."""
     settings.DJANGO_MCP = {"ATUH": "x"}
     closed = Caller(door, "/unset/mcp")
     assert_error(closed.call("ping", 4242), 500, -32603, None)

@@ -20,9 +20,11 @@ from django_mcp.protocol import cursors, headers
 from django_mcp.protocol.errors import MCPError
 from django_mcp.server.signature import ArgumentError, Signature
 from django_mcp.testing import MCPClient
+from django_mcp.transport.usercode import DjangoBridge
 
 from . import strategies
 from .doors import HTTPAnswer
+from .site import wire
 from .speech import LEGACY, MODERN, OMIT, mirrored, modern_request
 from .strategies import bounded
 from .validator import Wire
@@ -46,7 +48,6 @@ def assert_answered(answer: HTTPAnswer, wire: Wire) -> None:
 @example(b"\xef\xbb\xbf{}", OMIT, OMIT)
 @example(b"\x00", MODERN, OMIT)
 def test_any_bytes_are_answered(caller, valid_wire, body, version, session):
-    """E6, E12."""
     answer = caller.post(body, Mcp_Protocol_Version=version, Mcp_Session_Id=session)
     assert_answered(answer, valid_wire)
 
@@ -54,7 +55,6 @@ def test_any_bytes_are_answered(caller, valid_wire, body, version, session):
 @bounded
 @given(strategies.anything, VERSIONS, SESSIONS)
 def test_any_json_is_answered(caller, valid_wire, value, version, session):
-    """E7, E8, E12."""
     answer = caller.post(value, Mcp_Protocol_Version=version, Mcp_Session_Id=session)
     assert_answered(answer, valid_wire)
 
@@ -62,7 +62,7 @@ def test_any_json_is_answered(caller, valid_wire, value, version, session):
 @bounded
 @given(strategies.anything, st.sampled_from(LEGACY))
 def test_any_json_is_answered_in_a_session(caller, valid_wire, value, revision):
-    """E7 to E9, E12. One session for each revision, however much nonsense it is sent."""
+    """One session for each revision, however much nonsense it is sent."""
     member = caller.opened(revision)
     assert_answered(member.post(value), valid_wire)
     assert member.call("ping").status == 200
@@ -71,7 +71,7 @@ def test_any_json_is_answered_in_a_session(caller, valid_wire, value, revision):
 @bounded
 @given(strategies.messages)
 def test_any_message_is_answered_in_the_modern_era(caller, valid_wire, message):
-    """E3 to E5, E12: with the headers that go with it."""
+    """With the headers that go with it."""
     headers_of: dict[str, Any] = {"Mcp-Protocol-Version": MODERN}
     method = message.get("method")
     headers_of["Mcp-Method"] = method if _sendable(method) else OMIT
@@ -117,7 +117,6 @@ def bare_caller(caller, settings):
 @example({"Content-Type": ";charset"}, True)
 @example({"Origin": "http://user:pass@:99/[]"}, True)
 def test_any_headers_are_answered(bare_caller, valid_wire, given_headers, modern):
-    """E3, E12."""
     message = modern_request(
         "tools/call", 5, name="mirrored", arguments={"region": "eu", "count": 1}
     )
@@ -129,19 +128,21 @@ def test_any_headers_are_answered(bare_caller, valid_wire, given_headers, modern
 LISTS = st.sampled_from(
     ["tools/list", "prompts/list", "resources/list", "resources/templates/list"]
 )
-FORGED = st.tuples(
+PLACES = st.tuples(
     st.sampled_from(["registered", "note://{number}", "page://front"]) | strategies.text,
     st.none() | strategies.text,
-).map(lambda pair: cursors.Cursor(*pair).encode())
+).map(lambda pair: cursors.Cursor(*pair))
 GARBAGE = strategies.json_values.map(
     lambda value: base64.urlsafe_b64encode(json.dumps(value).encode()).decode()
 )
 
 
 @bounded
-@given(LISTS, strategies.json_values | FORGED | GARBAGE | strategies.text)
+@given(LISTS, strategies.json_values | PLACES | GARBAGE | strategies.text)
 def test_any_cursor_is_answered(caller, valid_wire, method, cursor):
-    """RULINGS 9: with a page, or with -32602."""
+    """With a page, or with -32602; also what the server has sealed, and has no page for."""
+    if isinstance(cursor, cursors.Cursor):
+        cursor = cursor.seal(DjangoBridge().keys(f"{wire.name}\0{method}")[0])
     answer = caller.call(method, cursor=cursor)
     assert_answered(answer, valid_wire)
     assert answer.status == 200
@@ -157,7 +158,7 @@ def test_any_cursor_is_answered(caller, valid_wire, method, cursor):
 @example("\x7f")
 @example("")
 def test_a_mirrored_value_comes_back(value):
-    """RULINGS 27; streamable-http, "Value Encoding"."""
+    """Streamable-http, "Value Encoding"."""
     encoded = headers.encode(value)
     assert all(character == "\t" or " " <= character <= "~" for character in encoded)
     assert encoded == encoded.strip()
@@ -167,7 +168,6 @@ def test_a_mirrored_value_comes_back(value):
 @bounded
 @given(strategies.header_values)
 def test_any_mirrored_value_is_read_or_refused(value):
-    """RULINGS 27."""
     decoded = _or_code(headers.decode, "Mcp-Name", value)
     assert decoded == -32020 or headers.decode("Mcp-Name", headers.encode(decoded)) == decoded
 
@@ -175,23 +175,21 @@ def test_any_mirrored_value_is_read_or_refused(value):
 @bounded
 @given(strategies.text, st.none() | strategies.text)
 def test_a_cursor_comes_back(source, last):
-    """RULINGS 9."""
     cursor = cursors.Cursor(source, last)
-    assert cursors.decode(cursor.encode()) == cursor
+    sealed = cursor.seal(b"now")
+    assert cursors.unseal(sealed, [b"now"]) == cursors.unseal(sealed, [b"later", b"now"]) == cursor
+    assert _or_code(cursors.unseal, sealed, [b"later"]) == -32602
 
 
 @bounded
 @given(st.text())
-def test_any_text_is_a_cursor_or_is_refused(text):
-    """RULINGS 9."""
-    read = _or_code(cursors.decode, text)
-    assert read == -32602 or isinstance(read.source, str)
+def test_any_text_that_was_not_sealed_is_refused(text):
+    assert _or_code(cursors.unseal, text, [b"now"]) == -32602
 
 
 @bounded
 @given(strategies.header_values)
 def test_any_accept_header_is_read(value):
-    """RULINGS 40."""
     acceptable = headers.acceptable(value)
     assert {acceptable.json, acceptable.events} <= {True, False}
 
@@ -199,7 +197,7 @@ def test_any_accept_header_is_read(value):
 @bounded
 @given(st.data(), st.lists(strategies.kinds, min_size=1, max_size=3), st.booleans())
 def test_what_a_schema_accepts_can_be_bound(data, kinds, optional):
-    """RULINGS 26: a model that keeps to the schema is never refused."""
+    """A model that keeps to the schema is never refused."""
     names = [f"p{number}" for number in range(len(kinds))]
     signature = Signature(_with_parameters(names, kinds, optional=optional))
     schema = {**signature.schema, "additionalProperties": False}
@@ -235,7 +233,7 @@ def echo_value(value: JsonValue) -> dict[str, JsonValue]:
 @bounded
 @given(strategies.json_values, st.sampled_from([*LEGACY[1:], MODERN]))
 def test_any_json_goes_through_a_tool_unchanged(db, valid_wire, value, revision):
-    """RULINGS 24: in and out again, as structured content and as text."""
+    """In and out again, as structured content and as text."""
     answer = MCPClient(echo, revision=revision).tool("echo", value=value)
     assert valid_wire.take() == []
     assert _same(answer.structured, {"value": value})

@@ -1,4 +1,4 @@
-"""What may be offered at all, and how it is described. RULINGS 24, 27, 28."""
+"""What may be offered at all, and how it is described."""
 
 from __future__ import annotations
 
@@ -52,7 +52,6 @@ UNCARRIED = {
 
 @pytest.mark.parametrize("annotation", UNCARRIED.values(), ids=UNCARRIED.keys())
 def test_a_header_that_no_call_could_carry_is_refused_at_registration(annotation):
-    """RULINGS 27."""
 
     def tool(a):
         return a
@@ -63,7 +62,7 @@ def test_a_header_that_no_call_could_carry_is_refused_at_registration(annotation
 
 
 def test_a_header_may_be_used_once():
-    """RULINGS 27: without regard to case."""
+    """Without regard to case."""
 
     def tool(a, b):
         return a + b
@@ -81,7 +80,7 @@ def test_a_header_may_be_used_once():
     "kind", [str, int, bool, str | None, Size, Size | None, Literal["a", "b"]], ids=str
 )
 def test_a_mirrored_parameter_is_flat(db, kind):
-    """RULINGS 27: neither ``anyOf`` nor ``$ref``."""
+    """Neither ``anyOf`` nor ``$ref``."""
 
     def tool(a):
         return str(a)
@@ -96,7 +95,7 @@ def test_a_mirrored_parameter_is_flat(db, kind):
 
 
 def test_a_reference_to_the_network_is_not_followed(db):
-    """RULINGS 28; 2026-07-28, basic/index, "$ref Resolution": MUST NOT."""
+    """2026-07-28, basic/index, "$ref Resolution": MUST NOT."""
     server = MCPServer("x")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/schema.json"
@@ -118,7 +117,7 @@ def test_a_reference_to_the_network_is_not_followed(db):
 
 @pytest.mark.parametrize("revision", LEGACY[1:])
 def test_a_schema_of_the_sites_own_describes_what_is_sent(db, revision):
-    """RULINGS 24: whether the content is wrapped is one decision, not two."""
+    """Whether the content is wrapped is one decision, not two."""
     server = MCPServer("x")
     own = {"type": "object", "oneOf": [{"required": ["x"]}, {"required": ["label"]}]}
 
@@ -135,7 +134,7 @@ def test_a_schema_of_the_sites_own_describes_what_is_sent(db, revision):
 
 @pytest.mark.parametrize("revision", LEGACY[1:])
 def test_a_schema_that_is_wrapped_still_resolves(db, revision):
-    """RULINGS 24: references into the schema itself move with it."""
+    """References into the schema itself move with it."""
     server = MCPServer("x")
 
     class Tree(BaseModel):

@@ -1,4 +1,4 @@
-"""Results that are larger than may be sent (F26): said so in their place, with their id."""
+"""Results that are larger than may be sent: said so in their place, with their id."""
 
 from __future__ import annotations
 

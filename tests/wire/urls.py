@@ -33,5 +33,6 @@ urlpatterns = [
     endpoint("object/mcp", server=wire, auth=who.AsynchronousObject()),
     endpoint("odd/mcp", server=wire, auth=who.odd),
     endpoint("accented/mcp", server=wire, auth=who.accented),
+    endpoint("closed/mcp", server=wire, auth=who.closed),
     endpoint("slowed/mcp", server=wire, auth=who.slowed),
 ]

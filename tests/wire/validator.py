@@ -178,7 +178,7 @@ def spoken_faults(message: dict[str, Any], revision: str | None) -> Iterator[str
     except ValidationError as error:
         yield f"mcp-types, {message['method']}: {error.errors(include_url=False)[:3]}"
     definition = schemas.definition_of_method(revision, message["method"])
-    if definition and schemas.available(revision):
+    if definition:
         # Until 2025-06-18 the schemas describe messages without their envelope.
         described = schemas.definitions(revision)[definition]["properties"]
         known = {name: value for name, value in message.items() if name in described}
@@ -242,7 +242,7 @@ def result_faults(result: dict[str, Any], method: Any, revision: str) -> Iterato
     except ValidationError as error:
         yield f"mcp-types: {error.errors(include_url=False)[:3]}"
     definition = schemas.result_definition(method, result)
-    if definition and schemas.available(revision):
+    if definition:
         yield from schemas.faults(result, revision, definition)
     yield from facts.unknown_fields(result, method, revision)
     yield from facts.invalid_schemas(result)
@@ -254,7 +254,7 @@ def error_faults(error: dict[str, Any], revision: str) -> Iterator[str]:
     code = error.get("code")
     if code in (_LEGACY_CODES if modern else _MODERN_CODES):
         yield f"the code {code}, which {revision} does not have"
-    elif code in _MODERN_CODES and schemas.available(revision):
+    elif code in _MODERN_CODES:
         wrapped = {"jsonrpc": "2.0", "id": 0, "error": error}
         yield from schemas.faults(wrapped, revision, _MODERN_CODES[code])
 
@@ -333,8 +333,8 @@ class _Reading:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._request, name)
 
-    async def read(self, limit: int) -> bytes:
-        body: bytes = await self._request.read(limit)
+    async def read(self, limit: int, caller: Callable[[], str]) -> bytes:
+        body: bytes = await self._request.read(limit, caller)
         self.received = body
         return body
 

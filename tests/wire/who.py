@@ -32,6 +32,11 @@ def odd(request: HttpRequest) -> Any:
     return "anna"
 
 
+def closed(request: HttpRequest) -> Refusal | None:
+    """Let nobody in, without a word about how one would get in; 403 for those who ask for it."""
+    return Refusal(status=403) if request.headers.get("X-User") else None
+
+
 def accented(request: HttpRequest) -> Refusal:
     """Refuse with a challenge that no header can carry as it stands."""
     return Refusal("Nobody", challenge='Bearer realm="Přístup €"')

@@ -58,14 +58,13 @@ def count_wrong(
 
 
 def test_each_call_gets_its_own_answer(workers):
-    """P1, P9."""
     number, wrong = count_wrong(workers, sessions=16, rounds=20 if workers.is_thorough else 4)
     print(f"{len(wrong)} of {number} answers lost, doubled or misrouted")
     assert wrong == []
 
 
 def test_a_burst_right_after_initialize_is_served(workers):
-    """P3: nothing is refused because the other worker has not heard yet."""
+    """Nothing is refused because the other worker has not heard yet."""
 
     async def main(http):
         for _ in range(20):
@@ -85,7 +84,6 @@ def test_a_burst_right_after_initialize_is_served(workers):
 
 
 def test_one_id_for_all_requests_is_served_too(workers):
-    """P14."""
 
     async def main(http):
         client = await (await Client(workers.urls, http).open()).ready()
@@ -97,7 +95,7 @@ def test_one_id_for_all_requests_is_served_too(workers):
 
 @pytest.mark.parametrize("tool", ["ask", "aask"])
 def test_an_answer_may_arrive_at_another_worker(workers, tool):
-    """P7, P8, P10, F15: eight calls ask at once, and are answered in another order elsewhere."""
+    """Eight calls ask at once, and are answered in another order elsewhere."""
 
     async def main(http):
         client = await (await Client(workers.urls, http).open(elicitation={})).ready()
@@ -128,7 +126,7 @@ def test_an_answer_may_arrive_at_another_worker(workers, tool):
 
 @pytest.mark.parametrize("tool", ["speak", "aspeak"])
 def test_a_broken_stream_goes_on_at_another_worker(workers, tool):
-    """F22: while the call runs, again and again, from worker to worker."""
+    """While the call runs, again and again, from worker to worker."""
 
     async def main(http):
         client = await (await Client(workers.urls, http).open()).ready()
@@ -157,7 +155,7 @@ def test_a_broken_stream_goes_on_at_another_worker(workers, tool):
 
 @pytest.mark.parametrize("speaks", [False, True])
 def test_a_cancellation_reaches_the_call_at_another_worker(workers, speaks):
-    """F13: whether the call has rows already, or has just begun."""
+    """Whether the call has rows already, or has just begun."""
 
     async def main(http):
         client = await (await Client(workers.urls, http).open()).ready()
@@ -177,7 +175,6 @@ def test_a_cancellation_reaches_the_call_at_another_worker(workers, speaks):
 
 
 def test_a_session_that_ends_elsewhere_ends_its_calls_and_stays_ended(workers):
-    """P11, F18."""
 
     async def main(http):
         client = await (await Client(workers.urls, http).open()).ready()
@@ -198,7 +195,7 @@ def test_a_session_that_ends_elsewhere_ends_its_calls_and_stays_ended(workers):
 
 @pytest.mark.parametrize("tool", ["hold", "ahold"])
 def test_a_long_call_holds_up_nobody(workers, tool):
-    """P15: while it runs, everything else of its session is answered."""
+    """While it runs, everything else of its session is answered."""
 
     async def main(http):
         client = await (await Client(workers.urls, http).open()).ready()

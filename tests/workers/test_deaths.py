@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -11,6 +12,8 @@ from uuid import uuid4
 
 import httpx
 import pytest
+
+from django_mcp.transport.streams import RETRY_MS
 
 from .client import Client
 from .serving import Workers, serving
@@ -45,7 +48,7 @@ async def all_that_comes(messages: Any) -> list[Any]:
 
 @pytest.mark.parametrize("tool", ["hold", "ahold"])
 def test_the_call_of_a_killed_process_ends_with_an_error_of_its_id(mortals, tool):
-    """F1: whoever comes back to its stream, at whatever worker, hears of its end."""
+    """Whoever comes back to its stream, at whatever worker, hears of its end."""
     name = uuid4().hex
 
     async def main(http):
@@ -69,8 +72,31 @@ def test_the_call_of_a_killed_process_ends_with_an_error_of_its_id(mortals, tool
     assert result["result"]["content"][0]["text"] == "next"
 
 
+def test_with_the_default_lease_its_client_knows_within_twenty_seconds():
+    """Who comes back after a second, to a process that had nothing to do before."""
+    name = uuid4().hex
+
+    async def main(http):
+        client = await session(mortals, http)
+        async with client.at(0).call("ahold", id=name, value=name, speaks=True) as answer:
+            messages = answer.messages()
+            await anext(messages)
+            signal_to(mortals, 0, signal.SIGKILL)
+            killed = time.monotonic()
+            await all_that_comes(messages)
+        await asyncio.sleep(RETRY_MS / 1000)
+        async with client.at(1).listen(answer.last_id) as again:
+            (error,) = await again.all()
+        return error, time.monotonic() - killed
+
+    with serving() as mortals:
+        error, seconds = mortals.run(main)
+    assert (error["id"], error["error"]["code"]) == (name, -32603)
+    assert seconds < 20
+
+
 def test_the_question_of_a_killed_process_ends_with_its_call(mortals):
-    """F1: the answer that its client gives afterwards is taken, and reaches nobody."""
+    """The answer that its client gives afterwards is taken, and reaches nobody."""
 
     async def main(http):
         client = await session(mortals, http, elicitation={})

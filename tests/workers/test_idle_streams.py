@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="need
 
 
 def test_idle_streams_cost_no_thread_no_connection_and_no_statement_and_are_served():
-    """F28: ten streams or five hundred, half of them sessions' own, half of 2026-07-28."""
+    """Ten streams or five hundred, half of them sessions' own, half of 2026-07-28."""
     # uvloop, where it is installed, has threads of its own.
     with serving(LANES=str(LANES), UVICORN_LOOP="asyncio") as workers:
 

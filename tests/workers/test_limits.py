@@ -42,7 +42,7 @@ def new_cache() -> str:
 
 @pytest.mark.parametrize("tool", ["work", "awork"])
 def test_exactly_the_limit_passes(tool):
-    """RULINGS 46: on each database."""
+    """On each database."""
     with serving(RATE=f"{LIMIT}/d") as workers:
         assert statuses(workers, tool) == {200: LIMIT, 429: CALLS - LIMIT}
 

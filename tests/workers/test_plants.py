@@ -15,7 +15,7 @@ from .test_slow_readers import settles
 
 @pytest.mark.parametrize("fault", ["blob", "unlocked"])
 def test_a_queue_that_is_read_changed_and_written_back_loses_messages(fault):
-    """P6; what php-sdk 275 does with the whole queue, and with its counter alone."""
+    """What php-sdk 275 does with the whole queue, and with its counter alone."""
     with serving(PLANT=fault) as workers:
         got = workers.run(lambda http: drain(workers, http, 200, seconds=8))
     assert what_is_wrong(got, 200) != ""
@@ -63,13 +63,11 @@ def test_without_looking_or_being_rung_an_answer_is_not_heard(tool):
 
 
 def test_a_queue_that_all_requests_share_loses_a_stored_response():
-    """P2."""
     with serving(PLANT="pauses,overwrites") as workers:
         assert stored_and_read(workers, "hold", resumed=True) == []
 
 
 def test_a_session_that_is_saved_whole_forgets_and_miscounts():
-    """P4, P12."""
     with serving(PLANT="whole") as workers:
         assert set_and_found(workers, "hold")[0] > 0
         assert "client_capabilities" in written_in_excess(workers)[0]
@@ -78,7 +76,6 @@ def test_a_session_that_is_saved_whole_forgets_and_miscounts():
 
 
 def test_a_reader_that_joins_at_the_end_after_it_has_read_loses_what_comes_in_between():
-    """F7."""
     with serving(PLANT="skips") as workers:
         got = workers.run(lambda http: drain(workers, http, 200, seconds=30))
     assert what_is_wrong(got, 200).startswith("lost=")
@@ -86,7 +83,7 @@ def test_a_reader_that_joins_at_the_end_after_it_has_read_loses_what_comes_in_be
 
 @pytest.mark.parametrize(("fault", "heard"), [("unpolled", True), ("unpolled,late", False)])
 def test_a_reader_that_joins_after_the_look_misses_what_was_there(fault, heard):
-    """F7. Unless it looks by itself as well, which it does twice a second: hence without that."""
+    """Unless it looks by itself as well, which it does twice a second: hence without that."""
     with serving("mount", PLANT=fault) as workers:
 
         async def main(http):

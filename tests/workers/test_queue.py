@@ -83,7 +83,6 @@ def what_is_wrong(got: list[int], number: int) -> str:
 
 
 def test_what_is_produced_is_consumed_once_and_in_order(workers):
-    """P6."""
     number = 3_000 if workers.is_thorough else 400
     got = workers.run(lambda http: drain(workers, http, number, seconds=300))
     print(f"{what_is_wrong(got, number) or 0} of {number} messages lost, doubled or out of order")

@@ -1,10 +1,11 @@
-"""F2: a process that is asked to stop, under each server that people use."""
+"""A process that is asked to stop, under each server that people use."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 import subprocess
+import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
@@ -13,10 +14,12 @@ from uuid import uuid4
 import httpx
 import pytest
 
+from django_mcp.transport.shutdown import LINGER_SECONDS, LONGEST_RETRY_SECONDS
+
 from .client import Client, Stateless
 from .serving import Workers, serving
 
-DOORS = ["mount", "asgi-view", "daphne", "gunicorn", "granian"]
+DOORS = ["mount", "asgi-view", "daphne", "gunicorn", "granian", "hypercorn"]
 SYNCHRONOUS, ASYNCHRONOUS = ["mount", "asgi-view", "gunicorn"], ["mount", "daphne", "granian"]
 BOUND = 30
 
@@ -58,38 +61,30 @@ async def reached(workers: Workers, name: str) -> None:
             await asyncio.sleep(0.02)
 
 
-async def refuses_by_itself(client: Client) -> bool:
-    """Wait until new calls are refused; before that they run as ever.
-
-    False where the server has stopped to accept connections before us.
+async def stop_and_call(workers: Workers, client: Client) -> None:
+    """Stop a process, and call on a connection that is open: it is served, until an answer says
+    that it is the last on this connection.
     """
-    async with asyncio.timeout(BOUND):
-        while True:
-            try:
-                async with client.call("work", id="late", value="late") as late:
-                    (message,) = await late.all()
-            except httpx.TransportError:
-                return False
-            if late.status == 503:
-                break
-            assert "result" in message
-    assert (message["id"], message["error"]["code"]) == ("late", -32603)
-    assert int(late.headers["Retry-After"]) > 0
-    return True
+    is_last = False
+    await late_call(client)
+    stop(workers)
+    begun = time.monotonic()
+    while not is_last:
+        try:
+            is_last = await late_call(client)
+        except httpx.TransportError:
+            # Nobody called while the connection was open.
+            assert time.monotonic() - begun > LINGER_SECONDS
+            return
 
 
-async def answers_what_is_no_call(workers: Workers, client: Client) -> None:
-    """Make a request that nobody has to wait for."""
-    try:
-        async with client.post("tools/list") as listed:
-            assert listed.status == 200
-    except httpx.ConnectError:
-        # It stops to accept connections when it likes.
-        assert is_granian(workers)
-
-
-def is_granian(workers: Workers) -> bool:
-    return "granian" in workers.servers[0].process.args
+async def late_call(client: Client) -> bool:
+    """Make a call; return whether its answer is the last on its connection."""
+    async with client.call("work", id="late", value="late") as late:
+        (message,) = await late.all()
+    assert (late.status, message["id"]) == (200, "late"), message
+    assert message["result"]["content"][0]["text"] == "late"
+    return bool(late.headers.get("connection") == "close")
 
 
 async def rows_of(client: Client) -> Any:
@@ -121,7 +116,9 @@ async def three_calls(
 
 
 def test_streams_end_so_that_their_clients_come_back(patient):
-    """The legacy one resumably, the modern one with its result, and all without an error."""
+    """The legacy one resumably, the modern one with its result, and all without an error, though
+    a call still runs.
+    """
 
     async def main(http):
         client = await session(patient, http)
@@ -137,16 +134,21 @@ def test_streams_end_so_that_their_clients_come_back(patient):
                 pass
             heard = listening.messages()
             assert "acknowledged" in (await anext(heard))["method"]
+            call = asyncio.create_task(_answer_of(client.at(0).call("ahold", value="on")))
+            await reached(patient, "on")
             stop(patient)
             rest = [line async for line in lines]
             (result,) = [message async for message in heard]
+            assert not call.done()
+            patient.gates.open("on")
+            assert (await call)["result"]["content"][0]["text"] == "on"
         assert await has_stopped(patient)
         async with client.at(1).listen() as again:
             assert again.status == 200
         return rest, result
 
     rest, result = patient.run(main)
-    assert any(line.startswith("retry:") for line in rest)
+    assert [line for line in rest if line] == [f"retry: {LONGEST_RETRY_SECONDS * 1000:.0f}"]
     assert result["id"] == "me"
     assert result["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == "me"
 
@@ -165,9 +167,7 @@ def test_calls_that_run_may_end(patient, tool):
         here = client.at(0)
         async with three_calls(here, tool, names) as (_, messages, silent, leaving):
             await reached(patient, names[1])
-            stop(patient)
-            if await refuses_by_itself(here):
-                await answers_what_is_no_call(patient, here)
+            await stop_and_call(patient, here)
             for name in names:
                 patient.gates.open(name)
             spoken = [message async for message in messages]
@@ -177,15 +177,31 @@ def test_calls_that_run_may_end(patient, tool):
             left = await again.all()
         return spoken[-1], unspoken[-1], left[-1], await rows_of(client)
 
-    *ends, left, rows = patient.run(main)
-    if is_granian(patient) and "error" in left:
-        # It ends the loop as soon as its connections have ended, whatever runs there.
-        assert left["id"] == names[2]
-    else:
-        ends.append(left)
-    for name, end in zip(names, ends, strict=False):
+    *ends, rows = patient.run(main)
+    for name, end in zip(names, ends, strict=True):
         assert (end["id"], end["result"]["content"][0]["text"]) == (name, name)
     assert rows["open"] == rows["running"] == 0
+
+
+@pytest.mark.parametrize("tool", ["ask", "aask"])
+def test_a_question_is_answered_at_another_process(patient, tool):
+    """Its answer reaches the call, which ends where it was made."""
+
+    async def main(http):
+        client = await session(patient, http, elicitation={})
+        async with client.at(0).call(tool, id="asker", value="Who?") as answer:
+            messages = answer.messages()
+            question = await anext(messages)
+            await stop_and_call(patient, client.at(0))
+            result = {"action": "accept", "content": {"name": "Emma"}}
+            reply = {"jsonrpc": "2.0", "id": question["id"], "result": result}
+            assert await client.at(1).send(reply) == 202
+            (end,) = [message async for message in messages]
+        assert await has_stopped(patient)
+        return end
+
+    end = patient.run(main)
+    assert (end["id"], end["result"]["content"][0]["text"]) == ("asker", "Who?: Emma")
 
 
 @pytest.mark.parametrize("patient", ["mount", "daphne"], indirect=True)
@@ -280,6 +296,17 @@ async def answers_nobody_else(workers: Workers) -> None:
                 await other.options(workers.urls[0], headers={"Connection": "close"})
 
 
+async def takes_nobody(workers: Workers) -> None:
+    """Wait until connections are refused; until then each is served."""
+    async with asyncio.timeout(BOUND), httpx.AsyncClient() as other:
+        while True:
+            try:
+                await other.options(workers.urls[0], headers={"Connection": "close"})
+            except httpx.ConnectError:
+                return
+            await asyncio.sleep(0.1)
+
+
 async def rows_become(client: Client, **expected: Any) -> None:
     async with asyncio.timeout(BOUND):
         while True:
@@ -327,7 +354,29 @@ def test_under_wsgi_a_call_that_takes_too_long_is_killed_and_settled_by_others(t
     threaded.run(main)
 
 
+def test_with_our_settings_gunicorn_tells_calls_to_end():
+    """And takes no more connections, so that nobody waits for an answer that never comes."""
+    name = uuid4().hex
+
+    async def main(http):
+        client = await session(hooked, http)
+        call = asyncio.create_task(
+            _answer_of(client.at(0).call("hold", id=name, value=name, speaks=True))
+        )
+        await reached(hooked, name)
+        stop(hooked)
+        await takes_nobody(hooked)
+        error = await call
+        assert await has_stopped(hooked)
+        return error
+
+    with serving("wsgi-hook", "mount", SHUTDOWN="3") as hooked:
+        error = hooked.run(main)
+    assert (error["id"], error["error"]["code"]) == (name, -32603)
+    assert "unknown" in error["error"]["message"]
+
+
 async def _answer_of(sending: Any) -> Any:
     async with sending as answer:
-        (message,) = await answer.all()
+        *_, message = await answer.all()
     return message

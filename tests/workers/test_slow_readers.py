@@ -1,4 +1,4 @@
-"""Clients that do not read, over real sockets (F27): they cost little, and not for long."""
+"""Clients that do not read, over real sockets: they cost little, and not for long."""
 
 from __future__ import annotations
 

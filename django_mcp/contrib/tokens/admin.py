@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import flatten
+from django.contrib.admin.widgets import AdminTextInputWidget
 from django.contrib.auth import get_user_model
 from django.db.models import ForeignKey, Q, QuerySet
+from django.db.models.constants import LOOKUP_SEP
 from django.forms import ModelChoiceField
 from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
@@ -74,7 +77,7 @@ class TokenAdmin(EndingAdmin):
     list_display = ("label", "badge", "remaining", "user", "opened_servers", "activity")
     list_filter = (StateFilter, ("last_used", admin.EmptyFieldListFilter), "created", "expires")
     list_select_related = ("user",)
-    raw_id_fields = ("user",)  # works for any user model, also one that is not in the admin
+    raw_id_fields = ("user",)  # without links to add or change a user; see _choice_of_user()
     actions = ("revoke", "delete_selected")
     end_verb = "revoke"
     end_label = _("Revoke")
@@ -104,7 +107,8 @@ class TokenAdmin(EndingAdmin):
     @admin.display(description=_("servers"))
     def opened_servers(self, token: Token) -> str:
         """Name the servers."""
-        return ", ".join(token.servers) or str(_("all"))
+        names = token.server_names
+        return gettext("none") if names is None else ", ".join(names) or gettext("all")
 
     @admin.display(description=_("last used"), ordering="last_used")
     def activity(self, token: Any) -> SafeString:
@@ -141,25 +145,66 @@ class TokenAdmin(EndingAdmin):
         """Search users by what they log in with, whatever their model calls it."""
         return ("name", "prefix", f"user__{get_user_model().USERNAME_FIELD}")
 
+    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
+        """Refuse the digest, which could be guessed letter by letter."""
+        asks_for_digest = "digest" in lookup.split(LOOKUP_SEP)
+        return not asks_for_digest and super().lookup_allowed(lookup, value, request)
+
     # Permissions
 
     def has_change_permission(self, request: HttpRequest, obj: Token | None = None) -> bool:
         """Allow the action, for which no object is given, and no form, for which one is."""
         return obj is None and super().has_change_permission(request)
 
+    # The user
+
     def formfield_for_foreignkey(
         self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any
     ) -> ModelChoiceField[Any] | None:
-        """Let only superusers issue tokens of others, since whoever does can act as them."""
-        if db_field.name == "user" and not getattr(_operator(request), "is_superuser", False):
-            kwargs["queryset"] = get_user_model()._default_manager.filter(pk=_operator(request).pk)
+        """Let the user be searched, where the admin can, or be named."""
+        if db_field.name == "user":
+            kwargs |= self._choice_of_user(request)
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
-    # Pages
+    def get_autocomplete_fields(self, request: HttpRequest) -> tuple[str, ...]:
+        """Search users where this person may, and their admin can."""
+        users = get_user_model()
+        if not (_may_act_as_others(request) and self.admin_site.is_registered(users)):
+            return ()
+        their_admin = self.admin_site.get_model_admin(users)
+        may_search = their_admin.has_view_permission(request)
+        return ("user",) if may_search and their_admin.get_search_fields(request) else ()
+
+    def _choice_of_user(self, request: HttpRequest) -> dict[str, Any]:
+        """Let only superusers issue tokens of others, since whoever does can act as them."""
+        users = get_user_model()
+        if not _may_act_as_others(request):
+            only_oneself = users._default_manager.filter(pk=_operator(request).pk)
+            return {"queryset": only_oneself, "widget": forms.Select, "empty_label": None}
+        if self.get_autocomplete_fields(request):
+            return {}
+        return {
+            "to_field_name": users.USERNAME_FIELD,
+            "widget": AdminTextInputWidget,
+            "help_text": _("The name with which the user logs in."),
+            "error_messages": {"invalid_choice": _("Nobody logs in with this name.")},
+        }
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         """Offer a token for oneself."""
-        return {"user": _operator(request).pk, **super().get_changeform_initial_data(request)}
+        return {"user": _operator(request), **super().get_changeform_initial_data(request)}
+
+    # Pages
+
+    def add_view(
+        self,
+        request: HttpRequest,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Offer one button: whichever it is, the secret comes next."""
+        buttons = {"show_save_and_add_another": False, "show_save_and_continue": False}
+        return super().add_view(request, form_url, buttons | (extra_context or {}))
 
     def get_fields(self, request: HttpRequest, obj: Token | None = None) -> tuple[Any, ...]:
         """Ask for little, show everything but the digest."""
@@ -175,13 +220,31 @@ class TokenAdmin(EndingAdmin):
         return () if obj is None else tuple(flatten(self.get_fields(request, obj)))
 
     @sensitive_variables("secret")
-    def save_model(self, request: HttpRequest, obj: Token, form: Any, change: bool) -> None:
-        """Issue the token and show its secret, this once."""
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Issue the token, and keep its secret until the response."""
         secret = obj.seal()
         super().save_model(request, obj, form, change)
-        code = format_html('<code class="mcp-secret">{}</code>', secret)
-        sentence = gettext("Copy the secret now, it is not shown again: {}")
-        messages.warning(request, format_html(sentence, code))
+        obj.secret = secret
+
+    @sensitive_variables("context")
+    def response_add(
+        self, request: HttpRequest, obj: Any, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        """Show the secret, in this response alone.
+
+        A message to be shown after a redirect would leave it in a cookie or in a session.
+        """
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("Token issued"),
+            "opts": self.opts,
+            "media": self.media,
+            "original": obj,
+            "secret": obj.secret,
+            "has_view_permission": self.has_view_permission(request),
+        }
+        request.current_app = self.admin_site.name
+        return TemplateResponse(request, "admin/django_mcp_tokens/issued.html", context)
 
     # Revoking
 
@@ -253,3 +316,7 @@ class TokenAdmin(EndingAdmin):
 def _operator(request: HttpRequest) -> Any:
     """Return the member of staff, of whatever user model; the admin lets nobody else in."""
     return request.user
+
+
+def _may_act_as_others(request: HttpRequest) -> bool:
+    return bool(getattr(_operator(request), "is_superuser", False))

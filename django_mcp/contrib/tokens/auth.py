@@ -16,18 +16,26 @@ from django.http import HttpRequest
 from django.views.decorators.debug import sensitive_variables
 
 from django_mcp.auth import Principal, Refusal
+from django_mcp.protocol.headers import bearer_token
 
 if not apps.is_installed("django_mcp.contrib.tokens"):
     # Importing the models would fail with a remark on app labels. The system check that tries
     # this import passes the cure on.
     raise ImportError('Add "django_mcp.contrib.tokens" to INSTALLED_APPS.')
 
-from .challenge import bearer_challenge
 from .models import State, Token
 
 logger = logging.getLogger(__name__)
 
 _CLIENT: Final = "token:"
+_MISSING: Final = Refusal(
+    'A bearer token is required: send "Authorization: Bearer TOKEN". Whoever runs this site issues '
+    "tokens."
+)
+_INVALID: Final = Refusal(
+    "The bearer token is unknown, has ended, or is not meant for this server. Ask whoever runs "
+    "this site for another."
+)
 
 
 @sensitive_variables("secret")
@@ -39,15 +47,14 @@ def token_auth(request: HttpRequest) -> Principal | Refusal:
     which is another client. Row ids are not reused.
     """
     server = getattr(request, "mcp_server", "")
-    secret = _credential(request)
+    secret = bearer_token(request.headers)
     if not secret:
-        challenge = bearer_challenge(realm=server or "mcp")
-        return Refusal("A bearer token is required.", status=401, challenge=challenge)
+        return _MISSING
     token = Token.objects.presented(secret)
     objection = _objection(token, server=server)
     if token is None or objection:
         logger.info("Refused %s at server %r: %s.", token or "a bearer token", server, objection)
-        return _invalid_token()
+        return _INVALID
     if token.use_due:
         _record_use(token)
     return Principal(user=token.user, client_id=f"{_CLIENT}{token.pk}", recheck=_ended)
@@ -61,13 +68,6 @@ def _ended(principals: Sequence[Principal]) -> Iterable[Principal]:
     return [each for key, each in by_token if key not in active]
 
 
-def _credential(request: HttpRequest) -> str:
-    # The scheme is case-insensitive (RFC 9110 section 11.1). The other two ways of RFC 6750 to
-    # send a token, in the form and in the URL, are left out: MCP allows the header only.
-    scheme, _, credential = request.headers.get("Authorization", "").partition(" ")
-    return credential.strip(" ") if scheme.lower() == "bearer" else ""
-
-
 def _objection(token: Token | None, *, server: str) -> str:
     """Return what speaks against the token, for the log, or nothing."""
     if token is None:
@@ -78,11 +78,6 @@ def _objection(token: Token | None, *, server: str) -> str:
     if not getattr(token.user, "is_active", True):
         return "its user is inactive"
     return "" if token.opens(server) else "it is for other servers"
-
-
-def _invalid_token() -> Refusal:
-    message = "The bearer token is unknown, has ended, or is not meant for this server."
-    return Refusal(message, status=401, challenge=bearer_challenge(error="invalid_token"))
 
 
 def _record_use(token: Token) -> None:

@@ -117,7 +117,8 @@ def list_tokens(command: BaseCommand, options: dict[str, Any]) -> None:
 
 
 def _row(token: Token) -> tuple[str, ...]:
-    servers = ",".join(token.servers) or "all"
+    names = token.server_names
+    servers = "none" if names is None else ",".join(names) or "all"
     times = (_time(token.expires, none="never"), _time(token.last_used, none="never"))
     return (str(token.pk), token.prefix, str(token.user), token.name, servers, token.state, *times)
 

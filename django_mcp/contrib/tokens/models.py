@@ -155,9 +155,16 @@ class Token(models.Model):
 
     def opens(self, server: str) -> bool:
         """Tell whether the token is meant for the server of this name."""
-        if not isinstance(self.servers, list):
-            return False
-        return not self.servers or server in self.servers
+        names = self.server_names
+        return names is not None and (not names or server in names)
+
+    @property
+    def server_names(self) -> list[str] | None:
+        """The servers that it opens: none named means all, ``None`` that it opens none.
+
+        That is so where the column holds what is no list, which other code may have written.
+        """
+        return [str(name) for name in self.servers] if isinstance(self.servers, list) else None
 
     def revoke(self) -> bool:
         """End the token for good; return whether it was this call that did."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 import mcp_types
 from pydantic import BaseModel
 
+from ...protocol.bounded import MAX_ITEMS, Validator
 from ...protocol.messages import Notification
 from ...protocol.versions import LEGACY, MODERN, REVISIONS, Revision
 from ..calling import Outcome
@@ -21,10 +22,10 @@ from . import completion, lifecycle, logging, prompts, resources, subscriptions,
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One method: its handler, the type of its parameters, and where it exists."""
+    """One method: its handler, what its parameters must be, and where it exists."""
 
     handler: Callable[[Exchange, Any], Outcome]
-    params: type[BaseModel]
+    params: Validator[Any]
     revisions: tuple[Revision, ...] = REVISIONS
     feature: str | None = None
     """The capability without which the method does not exist."""
@@ -41,60 +42,66 @@ class Method:
         return self.feature is None or FEATURES[self.feature](server)
 
 
+def _of(params: type[BaseModel]) -> Validator[Any]:
+    return Validator(params, max_items=MAX_ITEMS)
+
+
 METHODS: Final = {
     "completion/complete": Method(
-        completion.complete, mcp_types.CompleteRequestParams, feature="completions"
+        completion.complete, _of(mcp_types.CompleteRequestParams), feature="completions"
     ),
     "initialize": Method(
         lifecycle.initialize,
-        mcp_types.InitializeRequestParams,
+        _of(mcp_types.InitializeRequestParams),
         LEGACY,
         touches_database=True,
     ),
     "logging/setLevel": Method(
-        logging.set_level, mcp_types.SetLevelRequestParams, LEGACY, touches_database=True
+        logging.set_level, _of(mcp_types.SetLevelRequestParams), LEGACY, touches_database=True
     ),
-    "ping": Method(lifecycle.ping, mcp_types.RequestParams, LEGACY),
+    "ping": Method(lifecycle.ping, _of(mcp_types.RequestParams), LEGACY),
     "prompts/get": Method(
-        prompts.get, mcp_types.GetPromptRequestParams, feature="prompts", speaks=True
+        prompts.get, _of(mcp_types.GetPromptRequestParams), feature="prompts", speaks=True
     ),
     "prompts/list": Method(
-        prompts.list_prompts, mcp_types.PaginatedRequestParams, feature="prompts"
+        prompts.list_prompts, _of(mcp_types.PaginatedRequestParams), feature="prompts"
     ),
     "resources/list": Method(
-        resources.list_resources, mcp_types.PaginatedRequestParams, feature="resources"
+        resources.list_resources, _of(mcp_types.PaginatedRequestParams), feature="resources"
     ),
     "resources/read": Method(
-        resources.read, mcp_types.ReadResourceRequestParams, feature="resources", speaks=True
+        resources.read, _of(mcp_types.ReadResourceRequestParams), feature="resources", speaks=True
     ),
     "resources/subscribe": Method(
         subscriptions.subscribe,
-        mcp_types.SubscribeRequestParams,
+        _of(mcp_types.SubscribeRequestParams),
         LEGACY,
         feature="resources",
         touches_database=True,
     ),
     "resources/templates/list": Method(
-        resources.list_templates, mcp_types.PaginatedRequestParams, feature="resources"
+        resources.list_templates, _of(mcp_types.PaginatedRequestParams), feature="resources"
     ),
     "resources/unsubscribe": Method(
         subscriptions.unsubscribe,
-        mcp_types.UnsubscribeRequestParams,
+        _of(mcp_types.UnsubscribeRequestParams),
         LEGACY,
         feature="resources",
         touches_database=True,
     ),
-    "server/discover": Method(lifecycle.discover, mcp_types.RequestParams, MODERN),
+    "server/discover": Method(lifecycle.discover, _of(mcp_types.RequestParams), MODERN),
     "subscriptions/listen": Method(
         subscriptions.listen,
-        mcp_types.SubscriptionsListenRequestParams,
+        _of(mcp_types.SubscriptionsListenRequestParams),
         MODERN,
         touches_database=True,
         speaks=True,
         streams=True,
     ),
-    "tools/call": Method(tools.call, mcp_types.CallToolRequestParams, feature="tools", speaks=True),
-    "tools/list": Method(tools.list_tools, mcp_types.PaginatedRequestParams, feature="tools"),
+    "tools/call": Method(
+        tools.call, _of(mcp_types.CallToolRequestParams), feature="tools", speaks=True
+    ),
+    "tools/list": Method(tools.list_tools, _of(mcp_types.PaginatedRequestParams), feature="tools"),
 }
 
 NOTIFICATIONS: Final[dict[str, Callable[[Notification, SessionInfo, Ports], None]]] = {

@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from mcp_types import CompleteRequestParams, Completion, PromptReference
 
-from ...protocol.errors import invalid_params
+from ...protocol.errors import MCPError, invalid_params
 from ..calling import Call, Outcome, Result
 from ..exchange import Exchange
+from ..failures import Failure, Kind, Rescue
 from ..primitives import Primitive
 from ..results import dump
 
@@ -25,7 +26,7 @@ def complete(exchange: Exchange, params: CompleteRequestParams) -> Outcome:
     reference = params.ref.name if isinstance(params.ref, PromptReference) else params.ref.uri
     target = _target(exchange, reference, is_prompt=isinstance(params.ref, PromptReference))
     if target is None or not target.allows(exchange.principal.user):
-        raise invalid_params(f"Nothing to complete: {reference[:200]}")
+        raise _unknown(reference)
     completion = exchange.server.find_completion(reference, params.argument.name)
     if completion is None:
         return Result(NOTHING)
@@ -35,13 +36,18 @@ def complete(exchange: Exchange, params: CompleteRequestParams) -> Outcome:
         arguments["arguments"] = dict(chosen or {}) if _has_context(exchange) else {}
     if completion.context_parameter is not None:
         arguments[completion.context_parameter] = completion.context_type(exchange)
+
+    def tell(failure: Failure) -> Outcome:
+        hidden = failure.kind is Kind.REFUSED
+        raise _unknown(reference) if hidden else invalid_params(failure.text)
+
     return Call(
         function=completion.function,
         arguments=arguments,
         peer=exchange.peer,
         is_async=completion.is_async,
         finish=_finish,
-        rescue=_rescue,
+        rescue=Rescue(exchange, tell),
         scope=lambda: exchange.bridge.scope(atomic=True),
     )
 
@@ -76,5 +82,5 @@ def _capped(completion: dict[str, Any]) -> dict[str, Any]:
     return completion
 
 
-def _rescue(error: Exception) -> Result:
-    raise error
+def _unknown(reference: str) -> MCPError:
+    return invalid_params(f"Nothing to complete: {reference[:200]}")

@@ -17,8 +17,8 @@ from ..paging import list_caching
 from ..ports import Ports, SessionInfo
 from ..results import dump
 
-MAX_SENDER_BYTES: Final = 64 * 1024
-"""Most that a session keeps of what its client says about itself."""
+MAX_INFO_BYTES: Final = 8 * 1024
+"""Most that a session keeps of ``clientInfo``, as JSON; and as much of ``capabilities``."""
 MAX_SENDER_DEPTH: Final = 30
 """Deepest nesting of it. MariaDB keeps no JSON deeper than 32; one bound for every database."""
 
@@ -26,17 +26,18 @@ MAX_SENDER_DEPTH: Final = 30
 def initialize(exchange: Exchange, params: InitializeRequestParams) -> Result:
     """Open a session (2025-11-25, basic/lifecycle, "Initialization")."""
     revision = negotiate(params.protocol_version)
-    sender = Sender(_kept(dump(params.client_info)), _kept(dump(params.capabilities)))
-    if len(encode([sender.info or {}, sender.capabilities])) > MAX_SENDER_BYTES:
-        raise invalid_params(
-            f"clientInfo and capabilities are too large; keep them to {MAX_SENDER_BYTES} bytes"
-        )
+    sender = Sender(
+        _bounded("clientInfo", _without_large_icons(_kept(dump(params.client_info)))),
+        _bounded("capabilities", _kept(dump(params.capabilities))),
+    )
     _, secret = exchange.ports.sessions.open(exchange.principal, revision, sender)
     server = exchange.server
     body: dict[str, Any] = {
         "protocolVersion": revision.name,
         "capabilities": capabilities(server, revision),
-        "serverInfo": fit("Implementation", server.implementation(), revision),
+        "serverInfo": fit(
+            "Implementation", server.implementation(exchange.policy.version), revision
+        ),
     }
     if server.instructions:
         body["instructions"] = server.instructions
@@ -71,6 +72,18 @@ def discover(exchange: Exchange, params: RequestParams) -> Result:
     if server.instructions:
         body["instructions"] = server.instructions
     return Result(body, list_caching((), exchange))
+
+
+def _without_large_icons(info: dict[str, Any]) -> dict[str, Any]:
+    """Return what a client says of itself; icons may be whole images, which nobody here shows."""
+    fits = len(encode(info)) <= MAX_INFO_BYTES
+    return info if fits else {name: value for name, value in info.items() if name != "icons"}
+
+
+def _bounded(what: str, value: dict[str, Any]) -> dict[str, Any]:
+    if len(encode(value)) > MAX_INFO_BYTES:
+        raise invalid_params(f"{what} is too large; keep it to {MAX_INFO_BYTES} bytes")
+    return value
 
 
 def _kept(value: Any, depth: int = 0) -> Any:

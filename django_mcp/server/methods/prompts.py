@@ -6,11 +6,11 @@ from typing import Any
 
 from mcp_types import GetPromptRequestParams, GetPromptResult, PaginatedRequestParams
 
-from ...protocol.errors import invalid_params
+from ...protocol.errors import MCPError, invalid_params
 from ...protocol.versions import fit_content
 from ..calling import Call, Outcome, Result
-from ..errors import ToolError
 from ..exchange import Exchange
+from ..failures import Failure, Kind, Rescue
 from ..paging import describe, list_caching, listed, page, read_cursor
 from ..primitives import Prompt
 from ..questions.calls import asking
@@ -21,17 +21,18 @@ from ..signature import ArgumentError
 def list_prompts(exchange: Exchange, params: PaginatedRequestParams) -> Result:
     """List the prompts that the caller may use."""
     prompts = exchange.server.prompts
-    visible, following = page(prompts, read_cursor(params.cursor), exchange)
+    visible, following = page(prompts, read_cursor(params.cursor, exchange), exchange)
     described = describe("Prompt", visible, exchange.revision)
-    key = (visible, exchange.revision)
-    return listed("prompts", described, following, list_caching(prompts, exchange), key)
+    caching, key = list_caching(prompts, exchange), (visible, exchange.revision)
+    return listed("prompts", described, following, caching, exchange, key)
 
 
 def get(exchange: Exchange, params: GetPromptRequestParams) -> Outcome:
     """Get a prompt's messages (2025-11-25, server/prompts, "Error Handling": -32602)."""
     prompt = exchange.server.find_prompt(params.name)
     if prompt is None or not prompt.allows(exchange.principal.user):
-        raise invalid_params(f"Unknown prompt: {params.name[:100]}")
+        raise _unknown(params.name)
+    exchange.guard = prompt.guard
     try:
         values = prompt.signature.bind(
             params.arguments or {},
@@ -40,13 +41,20 @@ def get(exchange: Exchange, params: GetPromptRequestParams) -> Outcome:
         )
     except ArgumentError as error:
         raise invalid_params(str(error)) from None
+
+    def tell(failure: Failure) -> Outcome:
+        # A prompt has no result that could carry an error, so what the function wants to say goes
+        # into the protocol's own.
+        hidden = failure.kind is Kind.REFUSED
+        raise _unknown(params.name) if hidden else invalid_params(failure.text)
+
     call = Call(
         function=prompt.signature.function,
         arguments=values,
         peer=exchange.peer,
         is_async=prompt.signature.is_async,
         finish=lambda value: Result(_result(prompt, value, exchange)),
-        rescue=_rescue,
+        rescue=Rescue(exchange, tell),
         scope=lambda: exchange.bridge.scope(atomic=prompt.atomic),
     )
     return asking(call, prompt.signature, exchange, target=prompt.key, arguments=params.arguments)
@@ -66,9 +74,5 @@ def _result(prompt: Prompt, value: Any, exchange: Exchange) -> dict[str, Any]:
     return result
 
 
-def _rescue(error: Exception) -> Result:
-    # A prompt has no result that could carry an error, so what the function wants to say goes
-    # into the protocol's own.
-    if isinstance(error, ToolError):
-        raise invalid_params(str(error)) from None
-    raise error
+def _unknown(name: str) -> MCPError:
+    return invalid_params(f"Unknown prompt: {name[:100]}")

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 import mcp_types
 from mcp_types import PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResult
 
-from ...protocol.cursors import Cursor
+from ...protocol.cursors import Cursor, invalid_cursor
 from ...protocol.errors import MCPError, invalid_params
 from ...protocol.versions import Revision, fit, fit_contents
 from .. import content
 from ..calling import Caching, Call, Outcome, Result
-from ..errors import ResourceNotFound, ToolError
+from ..changes import Topic
 from ..exchange import Exchange
+from ..failures import Failure, Kind, Rescue
 from ..paging import REGISTERED, describe, list_caching, listed, page, read_cursor
 from ..primitives import Resource
 from ..questions.calls import asking
+from ..registry import MCPServer
 from ..results import as_text, dump, settle
 from ..signature import ArgumentError, Signature
 
@@ -26,10 +29,10 @@ from ..signature import ArgumentError, Signature
 def list_templates(exchange: Exchange, params: PaginatedRequestParams) -> Result:
     """List the resource templates that the caller may use."""
     templates = [resource for resource in exchange.server.resources if resource.is_template]
-    visible, following = page(templates, read_cursor(params.cursor), exchange)
+    visible, following = page(templates, read_cursor(params.cursor, exchange), exchange)
     described = describe("ResourceTemplate", visible, exchange.revision)
     caching, key = list_caching(templates, exchange), (visible, exchange.revision)
-    return listed("resourceTemplates", described, following, caching, key)
+    return listed("resourceTemplates", described, following, caching, exchange, key)
 
 
 def list_resources(exchange: Exchange, params: PaginatedRequestParams) -> Outcome:
@@ -37,7 +40,7 @@ def list_resources(exchange: Exchange, params: PaginatedRequestParams) -> Outcom
 
     They share pages: where one source ends, the next one goes on.
     """
-    cursor = read_cursor(params.cursor)
+    cursor = read_cursor(params.cursor, exchange)
     if cursor.source != REGISTERED:
         return _fill([], _listings_from(cursor.source, exchange), cursor.last, exchange)
     visible, following = page(_plain(exchange), cursor, exchange)
@@ -45,7 +48,7 @@ def list_resources(exchange: Exchange, params: PaginatedRequestParams) -> Outcom
     listings = _listings(exchange)
     if following is not None or not listings:
         key = (visible, exchange.revision)
-        return listed("resources", described, following, _caching(exchange), key)
+        return listed("resources", described, following, _caching(exchange), exchange, key)
     return _fill(described, listings, None, exchange)
 
 
@@ -60,29 +63,54 @@ def read(exchange: Exchange, params: ReadResourceRequestParams) -> Outcome:
             values = resource.signature.bind(variables, exchange=exchange)
         except ArgumentError:
             continue
+        exchange.guard = resource.guard
         private = private or resource.signature.depends_on_caller
         caching = Caching(resource.ttl_ms, "private" if private else "public")
         return _read(resource, params.uri, values, caching, exchange)
     raise _not_found(params.uri, exchange.revision)
 
 
-def is_readable(uri: str, exchange: Exchange) -> bool:
-    """Return whether the caller may read what is at ``uri``, as far as can be told beforehand."""
-    for resource, variables in exchange.server.find_resources(uri):
-        if resource.allows(exchange.principal.user):
-            try:
-                resource.signature.bind(variables)
-            except ArgumentError:
-                continue
-            # U+0000 is legal in JSON, and no database keeps it.
-            return "\x00" not in uri
-    return False
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What changes at a URI, and what may serve it, as far as can be told beforehand."""
+
+    topic: Topic
+    ways: frozenset[Resource]
 
 
-def check_readable(uri: str, exchange: Exchange) -> None:
-    """Refuse what the caller cannot read, as reading it would be."""
-    if not is_readable(uri, exchange):
+def look_up(uri: str, server: MCPServer) -> Served | None:
+    """Return what is at ``uri``, whoever may read it."""
+    if "\x00" in uri:
+        return None  # legal in JSON, and no database keeps it
+    topic: Topic | None = None
+    ways: list[Resource] = []
+    for resource, variables in server.find_resources(uri):
+        topic = topic or resource.topic(uri, variables)
+        if _fits(resource, variables):
+            ways.append(resource)
+    return Served(topic, frozenset(ways)) if topic is not None and ways else None
+
+
+def is_readable(uri: str, server: MCPServer, user: Any) -> bool:
+    """Return whether a user may read what is at ``uri``, as far as can be told beforehand."""
+    served = look_up(uri, server)
+    return served is not None and any(resource.allows(user) for resource in served.ways)
+
+
+def readable_topic(uri: str, exchange: Exchange) -> Topic:
+    """Return what changes at ``uri``; refuse it as reading would be, if the caller may not."""
+    served, user = look_up(uri, exchange.server), exchange.principal.user
+    if served is None or not any(resource.allows(user) for resource in served.ways):
         raise _not_found(uri, exchange.revision)
+    return served.topic
+
+
+def _fits(resource: Resource, variables: Mapping[str, str]) -> bool:
+    try:
+        resource.signature.bind(variables)
+    except ArgumentError:
+        return False
+    return True
 
 
 def _read(
@@ -91,12 +119,10 @@ def _read(
     def finish(value: Any) -> Result:
         return Result(_contents(resource, uri, value, exchange), caching)
 
-    def rescue(error: Exception) -> Result:
-        if isinstance(error, (ResourceNotFound, *exchange.bridge.not_found)):
-            raise _not_found(uri, exchange.revision) from error
-        if isinstance(error, ToolError):
-            raise invalid_params(str(error), {"uri": uri}) from None
-        raise error
+    def tell(failure: Failure) -> Outcome:
+        if failure.kind is Kind.TOLD:
+            raise invalid_params(failure.text, {"uri": uri})
+        raise _not_found(uri, exchange.revision)
 
     call = Call(
         function=resource.signature.function,
@@ -104,7 +130,7 @@ def _read(
         peer=exchange.peer,
         is_async=resource.signature.is_async,
         finish=finish,
-        rescue=rescue,
+        rescue=Rescue(exchange, tell),
         scope=lambda: exchange.bridge.scope(atomic=resource.atomic),
     )
     return asking(call, resource.signature, exchange, target=uri)
@@ -146,7 +172,7 @@ def _fill(
         return _list_by_function(items, listings, last, exchange)
     # Whether the next function yields anything is not asked for the sake of the cursor alone.
     following = Cursor(listings[0].key, last) if listings else None
-    return listed("resources", items, following, _caching(exchange))
+    return listed("resources", items, following, _caching(exchange), exchange)
 
 
 def _list_by_function(
@@ -162,8 +188,11 @@ def _list_by_function(
             return _fill(items + described, listings, described[-1]["uri"], exchange)
         return _fill(items + described, listings[1:], None, exchange)
 
-    def rescue(error: Exception) -> Result:
-        raise error
+    def tell(failure: Failure) -> Outcome:
+        if failure.kind is Kind.TOLD:
+            raise invalid_params(failure.text)
+        # Who may not see what a function lists is shown the rest, as with one that is hidden.
+        return _fill(items, listings[1:], None, exchange)
 
     return Call(
         function=listing.function,
@@ -171,7 +200,7 @@ def _list_by_function(
         peer=exchange.peer,
         is_async=listing.is_async,
         finish=finish,
-        rescue=rescue,
+        rescue=Rescue(exchange, tell, _LISTED),
         scope=lambda: exchange.bridge.scope(atomic=True),
     )
 
@@ -183,8 +212,8 @@ def _bind(listing: Signature, last: str | None, exchange: Exchange) -> Mapping[s
     try:
         return listing.bind(given, exchange=exchange)
     except ArgumentError as error:
-        # Cursors are not signed: this one was made by somebody else.
-        raise invalid_params("Invalid cursor; start again without one") from error
+        # It was made while the function took something else.
+        raise invalid_cursor() from error
 
 
 def _take(value: Any, listing: Signature, last: str | None, room: int) -> tuple[list[Any], bool]:
@@ -210,7 +239,7 @@ def _plain(exchange: Exchange) -> list[Resource]:
 def _listings_from(source: str, exchange: Exchange) -> list[Resource]:
     listings = [each for each in _listings(exchange) if each.key >= source]
     if not listings or listings[0].key != source:
-        raise invalid_params("Invalid cursor; start again without one")
+        raise invalid_cursor()
     return listings
 
 
@@ -226,6 +255,10 @@ def _caching(exchange: Exchange) -> Caching:
     if any(resource.listing for resource in exchange.server.resources):
         return Caching(0, "private")
     return list_caching(_plain(exchange), exchange)
+
+
+_LISTED = frozenset({Kind.TOLD, Kind.REFUSED})
+"""What a function that lists can say: there is nothing that it could miss."""
 
 
 def _not_found(uri: str, revision: Revision) -> MCPError:

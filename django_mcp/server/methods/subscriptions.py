@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 from mcp_types import (
@@ -12,12 +15,14 @@ from mcp_types import (
     UnsubscribeRequestParams,
 )
 
+from ...protocol.errors import invalid_params
 from ...protocol.messages import Notification
 from ..calling import Call, Outcome, Result
 from ..capabilities import FEATURES
 from ..changes import Kind, Topic, too_many_subscriptions
 from ..exchange import Exchange
-from .resources import check_readable, is_readable
+from ..ports import Guard
+from .resources import Served, look_up, readable_topic
 
 SUBSCRIPTION_ID: Final = "io.modelcontextprotocol/subscriptionId"
 
@@ -28,19 +33,21 @@ _LISTS: Final = {
 }
 _RESOURCES: Final = "resourceSubscriptions"
 
+MAX_URI_CHARACTERS: Final = 256 * 1024
+"""Of the URIs that one request wants to hear of, together."""
+
 
 def subscribe(exchange: Exchange, params: SubscribeRequestParams) -> Result:
     """Tell a session when a resource changes (2025-11-25, server/resources, "Subscriptions")."""
-    check_readable(params.uri, exchange)
+    topic = readable_topic(params.uri, exchange)
     if exchange.session is not None:
-        topic = exchange.server.topic_of(params.uri)
         exchange.ports.subscriptions.subscribe(exchange.session, topic)
     return Result({})
 
 
 def unsubscribe(exchange: Exchange, params: UnsubscribeRequestParams) -> Result:
     """Tell a session no more; what it was not subscribed to needs no error."""
-    if exchange.session is not None:
+    if exchange.session is not None and len(params.uri) <= MAX_URI_CHARACTERS:
         topic = exchange.server.topic_of(params.uri)
         exchange.ports.subscriptions.unsubscribe(exchange.session, topic)
     return Result({})
@@ -52,18 +59,20 @@ def listen(exchange: Exchange, params: SubscriptionsListenRequestParams) -> Outc
     Where the connection cannot be kept open, the answer is that nothing will be told, and the end.
     """
     meta = {SUBSCRIPTION_ID: exchange.request.id}
-    honoured = _honoured(params.notifications, exchange) if exchange.peer.stays else {}
+    granted = _granted(params.notifications, exchange) if exchange.peer.stays else _Granted()
     opening = Notification(
-        "notifications/subscriptions/acknowledged", {"_meta": meta, "notifications": honoured}
+        "notifications/subscriptions/acknowledged",
+        {"_meta": meta, "notifications": granted.honoured()},
     )
     ending = Result({"_meta": meta})
+    exchange.guard = _guard_of(granted.resources)
     if not exchange.peer.stays:
         exchange.peer.tell(opening.method, opening.params)
         return ending
 
     async def begin() -> None:
         await exchange.peer.listen(
-            opening, {topic: topic.notification(meta) for topic in _topics(honoured, exchange)}
+            opening, {topic: topic.notification(meta) for topic in granted.topics()}, exchange.guard
         )
 
     return Call(
@@ -72,30 +81,61 @@ def listen(exchange: Exchange, params: SubscriptionsListenRequestParams) -> Outc
         peer=exchange.peer,
         is_async=True,
         finish=lambda nothing: ending,
-        rescue=_rescue,
+        rescue=None,
         scope=nullcontext,
     )
 
 
-def _honoured(wish: SubscriptionFilter, exchange: Exchange) -> dict[str, Any]:
-    """Return what of a client's wish will be told: what there is, and may be seen."""
+@dataclass(frozen=True, slots=True)
+class _Granted:
+    """What of a client's wish will be told: what there is, and may be seen."""
+
+    lists: Sequence[Kind] = ()
+    resources: Sequence[Served] = ()
+
+    def honoured(self) -> dict[str, Any]:
+        """Return it as the client is told of it."""
+        lists: dict[str, Any] = {_LISTS[kind]: True for kind in self.lists}
+        uris = [each.topic.uri for each in self.resources]
+        return {**lists, _RESOURCES: uris} if uris else lists
+
+    def topics(self) -> list[Topic]:
+        """Return what is heard of."""
+        return [*map(Topic, self.lists), *(each.topic for each in self.resources)]
+
+
+def _granted(wish: SubscriptionFilter, exchange: Exchange) -> _Granted:
     given = wish.model_dump(by_alias=True, exclude_none=True)
-    honoured: dict[str, Any] = {
-        name: True
-        for kind, name in _LISTS.items()
-        if given.get(name) and FEATURES[kind](exchange.server)
-    }
-    uris = list(dict.fromkeys(given.get(_RESOURCES, ())))
+    lists = [
+        kind for kind, name in _LISTS.items() if given.get(name) and FEATURES[kind](exchange.server)
+    ]
+    uris = dict.fromkeys(given.get(_RESOURCES, ()))
     if len(uris) > exchange.policy.max_subscriptions:
         raise too_many_subscriptions(exchange.policy.max_subscriptions)
-    readable = [uri for uri in uris if is_readable(uri, exchange)]
-    return {**honoured, _RESOURCES: readable} if readable else honoured
+    if sum(map(len, uris)) > MAX_URI_CHARACTERS:
+        raise invalid_params(
+            f"The URIs to hear of have more than {MAX_URI_CHARACTERS} characters together; send "
+            "fewer in one request"
+        )
+    return _Granted(lists, list(_readable(uris, exchange)))
 
 
-def _topics(honoured: dict[str, Any], exchange: Exchange) -> list[Topic]:
-    lists = [Topic(kind) for kind, name in _LISTS.items() if name in honoured]
-    return lists + [exchange.server.topic_of(uri) for uri in honoured.get(_RESOURCES, ())]
+def _readable(uris: Iterable[str], exchange: Exchange) -> Iterator[Served]:
+    # Each permission is asked for once in a request: it may take a statement.
+    allows = cache(lambda each: each.allows(exchange.principal.user))
+    for uri in uris:
+        served = look_up(uri, exchange.server)
+        if served is not None and any(allows(resource) for resource in served.ways):
+            yield served
 
 
-def _rescue(error: Exception) -> Result:
-    raise error
+def _guard_of(resources: Sequence[Served]) -> Guard | None:
+    """Return what says whether a user may go on listening to all of these resources.
+
+    One that he may read no longer ends the whole: his client listens again to what is left.
+    """
+    ways = {each.ways for each in resources}
+    guarded = [each for each in ways if all(resource.permission for resource in each)]
+    if not guarded:
+        return None
+    return lambda user: all(any(each.allows(user) for each in way) for way in guarded)

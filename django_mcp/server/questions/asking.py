@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 MAX_ATTEMPTS: Final = 3
 """How often a question is asked until its answer fits."""
+
+_WANTED_CHARACTERS: Final = 4_000
+"""Of a question that cannot be asked, how much is told: a form may have thousands of choices."""
 
 _REJECTED: Final = -1
 """2025-11-25, client/sampling, "Error Handling": the user has rejected the request."""
@@ -63,15 +66,26 @@ class Questions:
         self._preparing = 0
         self._prepared: asyncio.Event | None = None
 
-    def open(self, exchange: Exchange, target: str, arguments: Mapping[str, Any]) -> None:
-        """Let questions be asked for a call of ``target``.
+    def open(self, bound: Bound) -> None:
+        """Let questions be asked for a call, which answers belong to.
 
         What comes back from an earlier round is checked before anything runs: raises
         :class:`MCPError`.
         """
-        self._bound = Bound(exchange, target, arguments)
+        self._bound = bound
+        exchange = bound.exchange
         if exchange.revision.modern and "requestState" in exchange.request.params:
-            self._rounds = Rounds(self._bound)
+            self._rounds = Rounds(bound)
+
+    @property
+    def redeems(self) -> bool:
+        """Whether the call may run only if it is the first that comes with its state."""
+        return self._rounds is not None and self._rounds.state is not None
+
+    def redeem(self) -> None:
+        """Use up the state; raises :class:`ToolError` if it has been. May touch the database."""
+        if self._rounds is not None:
+            self._rounds.redeem()
 
     def close(self) -> None:
         """Let nothing more be asked: the function has returned."""
@@ -212,11 +226,13 @@ def _failures(request: InputRequest) -> Iterator[None]:
 
 def _unsupported(request: InputRequest) -> QuestionUnsupported:
     ((feature, options),) = request.required.items()
-    name = ".".join((feature, *options))
+    name, wanted = ".".join((feature, *options)), request.wanted()
+    if len(wanted) > _WANTED_CHARACTERS:
+        wanted = f"{wanted[:_WANTED_CHARACTERS]}..."
     return QuestionUnsupported(
-        f"This client cannot be asked ({name}). Ask in its place, and call again with the answer "
-        f"if an argument takes it: {request.wanted()}",
+        f"This client cannot be asked ({name}). {request.instead}: {wanted}",
         request.required,
+        wanted,
     )
 
 

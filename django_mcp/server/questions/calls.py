@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ...protocol.errors import ErrorCode, MCPError
 from ..calling import Call, Outcome
 from ..errors import QuestionUnsupported, ToolError
 from .declared import answering
-from .rounds import InputRequired
+from .rounds import Bound, InputRequired
 
 if TYPE_CHECKING:
     from ..exchange import Exchange
@@ -23,29 +24,51 @@ def asking(
     *,
     target: str,
     arguments: Mapping[str, Any] | None = None,
+    once: bool = False,
 ) -> Call:
     """Return ``call``, whose function may ask the client from now on.
 
-    ``target`` and ``arguments``, as the client sent them, are what answers belong to. Raises
-    :class:`MCPError` if the client comes back with answers of another call.
+    ``target`` and ``arguments``, as the client sent them, are what answers belong to; ``once`` says
+    that they count for one call. Raises :class:`MCPError` if the client comes back with answers of
+    another call.
     """
-    questions, finish, rescue = exchange.questions, call.finish, call.rescue
-    questions.open(exchange, target, arguments or {})
+    questions, finish = exchange.questions, call.finish
+    questions.open(Bound(exchange, target, arguments or {}, once=once))
 
     def close_and_finish(value: Any) -> Outcome:
         outcome = finish(value)
         questions.close()
         return outcome
 
-    def rescue_unless_unsupported(error: Exception) -> Outcome:
-        if isinstance(error, QuestionUnsupported) and exchange.revision.modern:
-            raise _missing_capability(error) from None
-        return rescue(error)
-
     if signature.asked:
         call.function = answering(call.function, signature.asked, exchange)
-    call.finish, call.rescue = close_and_finish, rescue_unless_unsupported
+    call.finish = close_and_finish
+    if questions.redeems:
+        _redeem_first(call, exchange)
     return call
+
+
+def _redeem_first(call: Call, exchange: Exchange) -> None:
+    """Let nothing of ``call`` run unless it is the first that comes with its state.
+
+    Outside of the call's own transaction: what is rolled back there has been used all the same.
+    """
+    questions, function, scope = exchange.questions, call.function, call.scope
+
+    async def redeem_and_call(**arguments: Any) -> Any:
+        await exchange.bridge.blocking(questions.redeem)
+        return await function(**arguments)
+
+    @contextmanager
+    def redeem_and_enter() -> Iterator[None]:
+        questions.redeem()
+        with scope():
+            yield
+
+    if call.is_async:
+        call.function = redeem_and_call
+    else:
+        call.scope = redeem_and_enter
 
 
 def beside_questions(error: BaseException) -> BaseException | None:
@@ -75,11 +98,12 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
         yield error
 
 
-def _missing_capability(error: QuestionUnsupported) -> MCPError:
-    # 2026-07-28, basic/index, "Client Capabilities".
-    ((feature, options),) = error.required.items()
+def missing_capability(error: QuestionUnsupported) -> MCPError:
+    """Return the error for a client that cannot be asked."""
+    # 2026-07-28, basic/index, "Client Capabilities". The message is all that many clients show the
+    # model.
     return MCPError(
         ErrorCode.MISSING_CLIENT_CAPABILITY,
-        f"The client must declare the capability {'.'.join((feature, *options))} for this",
+        str(error),
         {"requiredCapabilities": error.required},
     )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
+from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from ..context import Context
-from ..errors import RegistrationError
-from ..functions import check, context_type, hints_of, is_async, label_of, parameters_of
+from ..errors import QuestionFailed, QuestionUnsupported, RegistrationError
+from ..functions import bare, check, context_type, hints_of, is_async, label_of, parameters_of
 from .kinds import Elicit, Question
 from .rounds import InputRequired
 
@@ -21,13 +22,29 @@ if TYPE_CHECKING:
 class Ask:
     """Annotate a parameter with it to ask the client for the value.
 
-    ``function`` takes what it needs of the other arguments, by their names, and a ``Context``. It
-    returns the question (:class:`Elicit`, :class:`ElicitURL`, :class:`Sample`, :class:`Roots`), or
-    the value if nobody needs to be asked. An :class:`Elicit` without a schema asks for the
-    parameter's type.
+    ``question`` is what the user is asked, or a function that says it. The function takes what it
+    needs of the other arguments, by their names, and a ``Context``. It returns the question
+    (:class:`Elicit`, :class:`ElicitURL`, :class:`Sample`, :class:`Roots`), or the value if nobody
+    needs to be asked. An :class:`Elicit` without a schema asks for the parameter's type.
+
+    With ``or_argument`` the parameter of a tool is an argument for clients whose user cannot be
+    asked.
     """
 
-    function: Callable[..., Any]
+    question: str | Callable[..., Any]
+    _: KW_ONLY
+    or_argument: bool = False
+
+    @property
+    def message(self) -> str | None:
+        """What the user is asked, where that is always the same."""
+        return self.question if isinstance(self.question, str) else None
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The function that says what to ask."""
+        question = self.question
+        return (lambda: Elicit(question)) if isinstance(question, str) else question
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +58,8 @@ class Asked:
     takes: Sequence[str]
     context_parameter: str | None
     context_type: type[Context]
+    is_argument: bool
+    """Whether the model may give the value, because the client cannot be asked."""
 
     def arguments(self, values: Mapping[str, Any], exchange: Exchange) -> dict[str, Any]:
         """Return the arguments of the function that knows what to ask."""
@@ -56,26 +75,40 @@ class Asked:
             return replace(question, key=key, schema=self.annotation)
         return replace(question, key=key)
 
+    def unanswered(self, error: QuestionUnsupported) -> Exception:
+        """Return what to raise where the client cannot be asked."""
+        if not self.is_argument:
+            return error
+        return QuestionFailed(f"Call again with the argument {self.name!r}: {error.wanted}")
+
 
 def ask_of(annotation: Any) -> Ask | None:
     """Return the :class:`Ask` in an annotation, if any."""
     extras = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
     if Ask in extras:
-        raise RegistrationError("Ask takes the function that says what to ask: `Ask(ask_refund)`.")
+        raise RegistrationError(
+            'Ask takes what to ask, or the function that says it: `Ask("How many?")`, '
+            "`Ask(ask_refund)`."
+        )
     return next((extra for extra in extras if isinstance(extra, Ask)), None)
 
 
 def build_asked(
-    name: str, annotation: Any, ask: Ask, others: Sequence[str], *, of: Callable[..., Any]
+    name: str,
+    annotation: Any,
+    ask: Ask,
+    others: Sequence[str],
+    *,
+    of: Callable[..., Any],
+    is_argument: bool = False,
 ) -> Asked:
     """Return the parameter ``name`` of the function ``of``, which has ``others`` beside it."""
-    check(ask.function)
-    kind, *extras = get_args(annotation)
-    extras.remove(ask)
-    hints = hints_of(ask.function)
+    function = ask.function
+    check(function)
+    hints = hints_of(function)
     takes: list[str] = []
     context, wanted = None, Context
-    for parameter in parameters_of(ask.function):
+    for parameter in parameters_of(function):
         given = context_type(hints.get(parameter.name))
         if given is not None:
             context, wanted = parameter.name, given
@@ -83,24 +116,41 @@ def build_asked(
             takes.append(parameter.name)
         elif parameter.default is parameter.empty:
             raise RegistrationError(
-                f"{label_of(of)}: {label_of(ask.function)} takes {parameter.name!r}, which is no "
+                f"{label_of(of)}: {label_of(function)} takes {parameter.name!r}, which is no "
                 f"argument of {label_of(of)} ({', '.join(others) or 'it has none'}). It may take "
                 "those, and a Context."
             )
-    if is_async(ask.function) and not is_async(of):
+    if is_async(function) and not is_async(of):
         raise RegistrationError(
-            f"{label_of(of)}: {label_of(ask.function)} is asynchronous, so the function that it "
+            f"{label_of(of)}: {label_of(function)} is asynchronous, so the function that it "
             "asks for must be `async def`, too."
         )
     return Asked(
         name=name,
-        annotation=Annotated[kind, *extras] if extras else kind,
-        function=ask.function,
-        is_async=is_async(ask.function),
+        annotation=annotation,
+        function=function,
+        is_async=is_async(function),
         takes=takes,
         context_parameter=context,
         context_type=wanted,
+        is_argument=is_argument,
     )
+
+
+def without_ask(annotation: Any, ask: Ask) -> Any:
+    """Return what the client is asked for: the annotation of a parameter without ``ask``."""
+    kind, *extras = get_args(annotation)
+    extras.remove(ask)
+    return Annotated[kind, *extras] if extras else kind
+
+
+def check_argument(name: str, annotation: Any, *, of: Callable[..., Any]) -> None:
+    """Refuse to take as an argument what has no value."""
+    if bare(annotation) in (None, NoneType):
+        raise RegistrationError(
+            f"{label_of(of)}: {name!r} asks for a confirmation, which is no argument. Annotate it "
+            "`bool`, or leave out or_argument=."
+        )
 
 
 def answering(
@@ -109,10 +159,12 @@ def answering(
     """Return ``function`` as one that asks for what it lacks, all at once where that goes."""
 
     def answered(**values: Any) -> Any:
-        return function(**values, **_answers(asked, values, exchange))
+        lacking = [each for each in asked if each.name not in values]
+        return function(**values, **_answers(lacking, values, exchange))
 
     async def aanswered(**values: Any) -> Any:
-        return await function(**values, **await _aanswers(asked, values, exchange))
+        lacking = [each for each in asked if each.name not in values]
+        return await function(**values, **await _aanswers(lacking, values, exchange))
 
     return aanswered if is_async(function) else answered
 
@@ -128,6 +180,8 @@ def _answers(
             if isinstance(value, Question):
                 value = exchange.questions.ask(each.named(value))
             answers[each.name] = value
+        except QuestionUnsupported as error:
+            raise each.unanswered(error) from None
         except InputRequired as required:
             # The others are asked in the same round.
             suspension = required
@@ -148,6 +202,8 @@ async def _aanswers(
             if isinstance(value, Question):
                 value = await exchange.questions.aask(each.named(value))
             answers[each.name] = value
+        except QuestionUnsupported as error:
+            raise each.unanswered(error) from None
         except InputRequired as required:
             suspension = required
     if suspension is not None:

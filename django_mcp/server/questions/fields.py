@@ -18,6 +18,9 @@ Kind = Literal["string", "integer", "number", "boolean", "choice", "choices"]
 FORMATS: Final = ("email", "uri", "date", "date-time")
 """Formats of text that a client may know."""
 
+MAX_CHOSEN: Final = 1_000
+"""Most that may be chosen of fewer options, for some may be chosen twice."""
+
 _SCHEMAS: Final = {
     "string": "StringSchema",
     "integer": "NumberSchema",
@@ -91,8 +94,16 @@ def requested_schema(fields: Sequence[Field], revision: Revision) -> dict[str, A
 
 
 def chosen(each: Field, value: Any) -> Any:
-    """Return what was chosen of a field's options, with several as a list in any revision."""
-    if each.kind == "choices" and isinstance(value, str):
+    """Return what was chosen of a field's options, with several as a list in any revision.
+
+    Raises :class:`Invalid` for more than anybody chooses.
+    """
+    if each.kind != "choices" or not isinstance(value, (str, list)):
+        return value
+    most = max(MAX_CHOSEN, len(each.options))
+    if (value.count(",") if isinstance(value, str) else len(value)) > most:
+        raise Invalid([f"{each.name}: choose {most} at most."])
+    if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
     return value
 

@@ -25,6 +25,7 @@ from mcp_types import (
 )
 
 from .kinds import Elicit, ElicitURL, Roots, Sample
+from .requests import revision_of_urls
 from .rounds import responses_of
 
 if TYPE_CHECKING:
@@ -141,7 +142,9 @@ class Interview:
 
         Revision 2025-11-25 has a notification of it; elsewhere nothing happens.
         """
-        if self._exchange.revision.elicitation_ids:
+        exchange = self._exchange
+        known = revision_of_urls(exchange.sender.capabilities, exchange.revision)
+        if known is not None and known.elicitation_ids:
             self._exchange.peer.tell(
                 "notifications/elicitation/complete", {"elicitationId": elicitation_id}
             )

@@ -22,11 +22,13 @@ from mcp_types import (
 )
 from pydantic import BaseModel, ValidationError
 
+from ...protocol.bounded import MAX_ITEMS, Validator
+from ...protocol.values import MANY_VALUES, holds_more
 from ...protocol.versions import NEWEST, Revision, fit
 from ..errors import QuestionCancelled, QuestionDeclined
 from . import sampling
 from .fields import Confirmation, Form, Invalid, requested_schema
-from .requests import InputRequest, declares
+from .requests import FORM, URL, InputRequest, declares, fills_in_forms, revision_of_urls
 from .types import TypeForm
 
 M = TypeVar("M", bound=BaseModel)
@@ -94,7 +96,6 @@ class Elicit(Question):
         message = str(self.message)  # a translation may be lazy
         params = {"mode": "form", "message": message}
         schema = requested_schema(form.fields, client.revision)
-        required: dict[str, Any] = {"elicitation": {"form": {}}}
         return InputRequest(
             method="elicitation/create",
             params=fit(
@@ -103,8 +104,8 @@ class Elicit(Question):
             identity=[message, _without_defaults(schema)],
             name=message,
             wanted=lambda: f"{message} {_as_text(requested_schema(form.fields, NEWEST))}",
-            required=required,
-            possible=client.revision.elicitation and client.can(required),
+            required=dict(FORM),
+            possible=fills_in_forms(client.capabilities, client.revision),
             read=lambda result: form.read(_content(result, message)),
         )
 
@@ -138,20 +139,22 @@ class ElicitURL(Question):
     def prepare(self, client: Client) -> InputRequest:
         """Return the request that asks ``client``."""
         message = str(self.message)
+        known = revision_of_urls(client.capabilities, client.revision)
+        revision = known or client.revision
         params = {"mode": "url", "message": message, "url": self.url}
-        params = fit("ElicitRequestURLParams", params, client.revision)
-        if client.revision.elicitation_ids:
+        params = fit("ElicitRequestURLParams", params, revision)
+        if revision.elicitation_ids:
             params["elicitationId"] = self.elicitation_id
-        required: dict[str, Any] = {"elicitation": {"url": {}}}
         return InputRequest(
             method="elicitation/create",
             params=params,
             identity=[message, self.url],
             name=message,
             wanted=lambda: f"{message} {self.url}",
-            required=required,
-            possible=client.revision.elicitation_modes and client.can(required),
+            required=dict(URL),
+            possible=known is not None,
             read=self._read,
+            instead="Have the user open the page, and call again when they are done there",
         )
 
     def _read(self, result: Any) -> str:
@@ -200,11 +203,11 @@ class Sample(Question):
         self, result: Any, *, with_tools: bool
     ) -> CreateMessageResult | CreateMessageResultWithTools:
         if with_tools:
-            return _validated(CreateMessageResultWithTools, result)
+            return _validated(_RESULT_WITH_TOOLS, result)
         content = result.get("content") if isinstance(result, dict) else None
         if isinstance(content, list) and len(content) == 1:
             result = {**result, "content": content[0]}
-        return _validated(CreateMessageResult, result)
+        return _validated(_RESULT, result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +231,7 @@ class Roots(Question):
         )
 
     def _read(self, result: Any) -> list[Root]:
-        return _validated(ListRootsResult, result).roots
+        return _validated(_ROOTS, result).roots
 
 
 def _content(result: Any, message: str) -> Mapping[str, Any]:
@@ -250,9 +253,14 @@ def _as_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _validated(model: type[M], result: Any) -> M:
+_RESULT: Final = Validator(CreateMessageResult, max_items=MAX_ITEMS)
+_RESULT_WITH_TOOLS: Final = Validator(CreateMessageResultWithTools, max_items=MAX_ITEMS)
+_ROOTS: Final = Validator(ListRootsResult, max_items=MAX_ITEMS)
+
+
+def _validated(validator: Validator[M], result: Any) -> M:
     try:
-        return model.model_validate(result, by_name=False)
+        return validator.validate(result, many=holds_more(result, MANY_VALUES))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])

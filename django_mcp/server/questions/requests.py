@@ -6,9 +6,14 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
-from ...protocol.versions import Revision
+from ...protocol.versions import NEWEST_LEGACY, Revision
+
+FORM: Final[Mapping[str, Any]] = {"elicitation": {"form": {}}}
+"""The capability to show the user a form."""
+URL: Final[Mapping[str, Any]] = {"elicitation": {"url": {}}}
+"""The capability to send the user to a page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +34,8 @@ class InputRequest:
     """Whether it has, and the revision knows such a question."""
     read: Callable[[Any], Any]
     """Return the value of an answer; raises :class:`Invalid`."""
+    instead: str = "Ask in its place, and call again with the answer if an argument takes it"
+    """What can be done where the client cannot be asked."""
 
     @property
     def digest(self) -> str:
@@ -62,11 +69,27 @@ def declares(
         declared = capabilities.get(feature)
         if not isinstance(declared, dict):
             return False
-        if feature == "elicitation" and options == {"form": {}}:
+        if feature == "elicitation" and options == FORM[feature]:
             return _takes_forms(declared, revision)
         if any(declared.get(option) is None for option in options):
             return False
     return True
+
+
+def fills_in_forms(capabilities: Mapping[str, Any], revision: Revision) -> bool:
+    """Return whether a client's user can be asked to fill in a form."""
+    return revision.elicitation and declares(capabilities, revision, FORM)
+
+
+def revision_of_urls(capabilities: Mapping[str, Any], revision: Revision) -> Revision | None:
+    """Return the revision in which a client's user can be sent to a page, if that is possible.
+
+    Codex agrees on 2025-06-18, which has no such question, and declares that it takes it: it is
+    asked as the next revision has it.
+    """
+    if not (revision.elicitation and declares(capabilities, revision, URL)):
+        return None
+    return revision if revision.elicitation_modes else NEWEST_LEGACY
 
 
 def _takes_forms(declared: Mapping[str, Any], revision: Revision) -> bool:

@@ -10,10 +10,11 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID, uuid4
 
 from ...protocol.errors import invalid_params
 from ..calling import Result
-from ..errors import QuestionFailed
+from ..errors import QuestionFailed, ToolError
 from ..ports import StateRefused
 from .requests import InputRequest, digest_of
 
@@ -42,6 +43,8 @@ class Bound:
     exchange: Exchange
     target: str
     arguments: Mapping[str, Any]
+    once: bool = False
+    """Whether each state counts for one call only."""
 
     def digests(self) -> dict[str, str]:
         """Return a digest of each part."""
@@ -69,17 +72,23 @@ class Rounds:
         self._digests: dict[str, str] = {}
         self._answers: dict[str, list[Any]] = {}
         self.required: dict[str, InputRequest] = {}
+        self.state: UUID | None = None
+        """What the call came with, if that counts once."""
+        self._unasked: Mapping[str, Any] = {}
         responses = responses_of(bound.exchange)
         state = bound.exchange.request.params.get("requestState")
-        if state is None:
-            # A client that keeps no state may answer all the same.
-            self._answers = {key: [response] for key, response in responses.items()}
-        else:
+        if state is not None:
             self._restore(_unsealed(state, bound), responses)
+        elif not bound.once:
+            # A client that keeps no state may answer all the same. Nobody could tell whether it
+            # has done so before. What is never asked for does not get into the state.
+            self._unasked = responses
 
     def answer(self, key: str, request: InputRequest, attempt: int) -> Any:
         """Return the answer to an attempt to ask; raises :class:`InputRequired` without one."""
         digest = request.digest
+        if key in self._unasked:
+            self._answers.setdefault(key, [self._unasked[key]])
         if self._digests.setdefault(key, digest) != digest:
             # It has been reworded since: whoever answered did not answer this.
             self._digests[key] = digest
@@ -89,6 +98,18 @@ class Rounds:
             return answers[attempt]
         self.required[key] = request
         raise InputRequired
+
+    def redeem(self) -> None:
+        """Use up the state that the call came with; raises :class:`ToolError` if it has been."""
+        exchange = self._bound.exchange
+        if self.state is None or exchange.bridge.redeem(self.state):
+            return
+        logger.warning("%s: requestState refused: it has been used", exchange.request.method)
+        raise ToolError(
+            "This answer has been used: the call has run with it, or is running now, whether or "
+            "not its result arrived. Look whether it has had its effect. To do it once more, call "
+            "again, without the answer; it will be asked for anew."
+        )
 
     def result(self) -> Result:
         """Return the result that asks the client."""
@@ -103,6 +124,8 @@ class Rounds:
             "answers": self._answers,
             "open": list(self.required),
         }
+        if self._bound.once:
+            state["once"] = uuid4().hex
         body = {
             "inputRequests": {key: each.as_object() for key, each in self.required.items()},
             "requestState": self._bound.exchange.bridge.seal(state),
@@ -110,6 +133,8 @@ class Rounds:
         return Result(body, type="input_required")
 
     def _restore(self, state: Mapping[str, Any], responses: Mapping[str, Any]) -> None:
+        if self._bound.once:
+            self.state = UUID(state["once"])
         self._number = state["number"]
         self._digests = dict(state["digests"])
         self._answers = {key: list(answers) for key, answers in state["answers"].items()}
@@ -131,9 +156,10 @@ def _unsealed(text: str, bound: Bound) -> Mapping[str, Any]:
         reason = str(refused)
     else:
         other = [part for part, digest in bound.digests().items() if state["bound"][part] != digest]
-        if not other:
+        if not other and (not bound.once or "once" in state):
             return state
-        reason = f"it belongs to another {', another '.join(other)}"
+        belongs = f"it belongs to another {', another '.join(other)}"
+        reason = belongs if other else "it would count more than once"
     # What exactly is wrong helps nobody but those who forge it.
     logger.warning("%s: requestState refused: %s", bound.exchange.request.method, reason)
     raise invalid_params("requestState is not valid for this request; start again without it")

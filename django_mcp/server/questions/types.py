@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any, Final
 
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from ..json_schema import SCHEMA_ERRORS, PlainJsonSchema, reason
+from ..problems import MAX_PROBLEMS
 from .fields import FORMATS, Field, Invalid, Kind, Option, chosen
 
 VALUE: Final = "value"
@@ -52,7 +54,7 @@ class TypeForm:
         try:
             return self._adapter.validate_json(to_json(values[VALUE] if self._single else values))
         except ValidationError as error:
-            raise Invalid(list(_problems(error))) from None
+            raise Invalid(list(islice(_problems(error), MAX_PROBLEMS))) from None
 
     def _describe(self, annotation: Any) -> dict[str, Any]:
         try:

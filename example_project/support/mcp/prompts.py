@@ -68,10 +68,9 @@ def draft_reply(ctx: Context, ticket_id: int, tone: Tone = "friendly") -> list[P
 
 
 def _attached(ticket: Ticket) -> PromptMessage:
+    # As text: LangChain and LlamaIndex take no prompt that has anything else in it.
     text = TicketDetail.model_validate(ticket).model_dump_json(indent=2)
-    return content.user(
-        content.embedded(f"ticket://{ticket.pk}", text, mime_type="application/json")
-    )
+    return content.user(f"This is ticket://{ticket.pk}:\n\n{text}")
 
 
 def reading_list(ticket: Ticket) -> str:

@@ -32,7 +32,7 @@ if os.environ.get("LAYER"):
 DJANGO_MCP = {
     "AUTH": "django_mcp.auth.public",
     "SERVER_NAME": "bazaar",
-    "LEASE_SECONDS": float(os.environ.get("LEASE") or 30),
+    "LEASE_SECONDS": float(os.environ.get("LEASE") or 15),
     # Calls become streams early, and streams end early, for their clients to come back.
     "STREAM_AFTER_SECONDS": 0.4,
     "STREAM_MAX_AGE_SECONDS": 6,

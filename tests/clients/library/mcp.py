@@ -12,7 +12,7 @@ from django import forms
 from mcp_types import SamplingMessage, TextContent, Tool, ToolResultContent, ToolUseContent
 from pydantic import BaseModel, Field
 
-from django_mcp import Ask, Context, Elicit, content, mcp
+from django_mcp import Ask, Context, Elicit, ToolError, content, mcp
 from django_mcp.content import text
 
 PAUSE = 0.12
@@ -71,6 +71,24 @@ def borrow(ctx: Context, title: str) -> str:
 def identify(ctx: Context) -> str:
     """Ask for a card until its number can be one."""
     return f"card {ctx.elicit('Your card, please.', CardForm)['number']}"
+
+
+@mcp.tool(read_only=True)
+def who_asks(ctx: Context) -> str:
+    """Say which client asks, and in which revision."""
+    return f"{ctx.client_info.get('name')} speaks {ctx.protocol_version}"
+
+
+@mcp.tool
+def renew(
+    title: str, weeks: Annotated[int, Field(ge=1, le=8)] = 4, pace: Literal["slow", "fast"] = "slow"
+) -> str:
+    """Renew a loan, which is not possible if somebody else waits for the book."""
+    if title == "Emma":
+        raise ToolError("Emma is reserved for somebody else.")
+    if title == "Sanditon":
+        raise KeyError("a mistake of the library's")
+    return f"{title} for {weeks} more weeks, {pace}"
 
 
 @mcp.tool
@@ -145,6 +163,20 @@ def read_book(slug: str) -> str:
     return slug
 
 
+@mcp.resource("book://catalogue", name="catalogue", mime_type="text/plain")
+def catalogue() -> str:
+    """All titles, a line each."""
+    return "Emma\nPersuasion"
+
+
+@mcp.prompt
+def regret(ctx: Context) -> str:
+    """Say something, and fail long after that."""
+    ctx.log("error", "We are sorry.")
+    time.sleep(10 * STEP)
+    raise ToolError("There is no such book.")
+
+
 @mcp.prompt
 def review(title: str) -> str:
     """Ask for a review."""
@@ -172,6 +204,7 @@ def rearrange(what: Literal["tools", "prompts", "resources"]) -> str:
 @mcp.tool
 async def doze(ctx: Context, name: str) -> None:
     """Sleep until somebody calls it off."""
+    note(f"{name} began")
     await ctx.aprogress(1)
     try:
         await asyncio.Event().wait()

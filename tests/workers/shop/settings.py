@@ -54,6 +54,8 @@ DJANGO_MCP = {
     "SESSION_CACHE": os.environ.get("SESSION_CACHE", ""),
     "LANES": int(os.environ.get("LANES") or 16),
     "WRITE_TIMEOUT_SECONDS": float(os.environ.get("WRITE_TIMEOUT") or 60),
-    "LEASE_SECONDS": float(os.environ.get("LEASE") or 30),
+    "LEASE_SECONDS": float(os.environ.get("LEASE") or 15),
+    "REPLAY_SECONDS": int(os.environ.get("REPLAY") or 300),
+    "RETENTION_SECONDS": int(os.environ.get("RETENTION") or 7 * 24 * 60 * 60),
     "SHUTDOWN_SECONDS": float(os.environ.get("SHUTDOWN") or 8),
 }

@@ -5,7 +5,7 @@ from django.http import HttpResponse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_mcp.contrib.tokens.challenge import bearer_challenge
+from django_mcp.protocol.headers import bearer_challenge
 
 
 @pytest.mark.parametrize(

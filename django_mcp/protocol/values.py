@@ -1,0 +1,55 @@
+"""How many values a JSON text holds, told without parsing it: what it costs depends on that."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Any, Final
+
+MANY_VALUES: Final = 1_000
+"""Values up to which all that is wrong with a body is told."""
+
+
+def most_values(text: bytes) -> int:
+    """Return a number that the values in ``text`` do not exceed; commas in strings count, too."""
+    return 1 + text.count(b",") + text.count(b"[") + text.count(b"{")
+
+
+def exceeds(text: bytes, limit: int) -> bool:
+    """Return whether ``text`` holds more than ``limit`` values. Takes linear time."""
+    if most_values(text) <= limit:
+        return False
+    # A value has one name at most, and each of the two has two quotes.
+    if _without_escapes(text).count(b'"') > 4 * limit:
+        return True
+    return most_values(_without_strings(text)) > limit
+
+
+def is_deeper(text: bytes, limit: int) -> bool:
+    """Return whether arrays and objects are nested to more than ``limit`` levels."""
+    brackets = _without_strings(text).translate(None, _NO_BRACKETS)
+    return max(accumulate(map(_STEPS.__getitem__, brackets)), default=0) > limit
+
+
+def _without_escapes(text: bytes) -> bytes:
+    return text.replace(rb"\\", b"").replace(rb"\"", b"")
+
+
+def _without_strings(text: bytes) -> bytes:
+    return b"".join(_without_escapes(text).split(b'"')[::2])
+
+
+_NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
+_STEPS: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+
+
+def holds_more(value: Any, limit: int) -> bool:
+    """Return whether a parsed value holds more than ``limit`` others; looks at no more of them."""
+    left, waiting = limit, [value]
+    while waiting:
+        parent = waiting.pop()
+        if isinstance(parent, (dict, list)):
+            left -= len(parent)
+            if left < 0:
+                return True
+            waiting += parent.values() if isinstance(parent, dict) else parent
+    return False

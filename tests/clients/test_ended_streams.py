@@ -1,0 +1,26 @@
+"""A client that has got an error as the last event of a stream, and comes back all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.conformance.servers import RunningServer
+
+from .peers import run_typescript
+
+PACKAGES = {"@modelcontextprotocol/sdk": [204], "@modelcontextprotocol/client": []}
+"""What each is answered. The first asks for the rest of a stream unless that ended in a result."""
+
+
+@pytest.mark.node
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_client_is_not_told_of_an_error_that_there_is_not(
+    workers_of: Callable[[str], list[RunningServer]], package: str
+) -> None:
+    server = workers_of("none")[0]
+
+    story = run_typescript(server.url, script="ended.mjs", mode=package, what="4000")
+
+    assert story == {"error": -32602, "back": PACKAGES[package], "complaints": []}

@@ -1,0 +1,375 @@
+"""What validates much: the same values as pydantic's own validators make, at a bounded cost."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import enum
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NamedTuple, Union
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Json,
+    JsonValue,
+    RootModel,
+    Tag,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    create_model,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import to_json
+from typing_extensions import TypedDict
+
+from django_mcp.protocol import bounded
+from django_mcp.protocol.bounded import NOT_LOOKED_AT, TOO_COSTLY, Validator
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Base(BaseModel):
+    a: int
+    b: str = "b"
+
+
+class Wide(Base):
+    c: float | None = None
+
+
+class Exact(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    a: int
+    d: Annotated[str, Field(validation_alias=AliasChoices("d", "dd"))] = ""
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    a: int
+    when: dt.date | None = None
+    ids: set[uuid.UUID] = set()
+    pair: tuple[int, str] | None = None
+
+
+class Open(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, int]
+
+    a: int = 0
+
+
+class Tree(BaseModel):
+    v: int
+    left: Tree | None = None
+    right: Tree | None = None
+
+
+class Checked(BaseModel):
+    a: int
+
+    @field_validator("a")
+    @classmethod
+    def small(cls, value: int) -> int:
+        if value > 5:
+            raise ValueError("too large")
+        return value
+
+    @model_validator(mode="before")
+    @classmethod
+    def spelled(cls, value: Any) -> Any:
+        return {"a": value} if isinstance(value, int) else value
+
+
+class And(BaseModel):
+    op: Literal["and"]
+    args: list[Expression]
+
+
+class Or(BaseModel):
+    op: Literal["or"]
+    args: list[Expression]
+
+
+class Leaf(BaseModel):
+    op: Literal["leaf"] = "leaf"
+    n: int
+
+
+Expression = And | Or | Leaf
+And.model_rebuild()
+Or.model_rebuild()
+Tagged = Annotated[
+    Annotated[And, Tag("and")] | Annotated[Leaf, Tag("leaf")],
+    Discriminator(lambda value: value.get("op") if isinstance(value, dict) else None),
+]
+
+
+class Numbers(RootModel[list[int]]):
+    pass
+
+
+@dataclass
+class Point:
+    x: int
+    y: int = 0
+
+
+class Typed(TypedDict, total=False):
+    a: int
+    inner: list[Point]
+
+
+class Pair(NamedTuple):
+    first: int
+    second: str = ""
+
+
+def or_nothing(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+    try:
+        return handler(value)
+    except ValidationError:
+        return None
+
+
+TYPES: list[Any] = [
+    int,
+    str,
+    float,
+    bool,
+    None,
+    Any,
+    dt.date,
+    decimal.Decimal,
+    uuid.UUID,
+    bytes,
+    Colour,
+    Literal["a", 1],
+    Annotated[int, Field(strict=True)],
+    Annotated[str, Field(max_length=2)],
+    Annotated[str, BeforeValidator(str)],
+    Base,
+    Wide,
+    Exact,
+    Strict,
+    Open,
+    Tree,
+    Checked,
+    Expression,
+    Tagged,
+    Numbers,
+    Point,
+    Typed,
+    Pair,
+    JsonValue,
+    Json[list[int]],
+    Annotated[Base | None, WrapValidator(or_nothing)],
+]
+
+
+def _grown(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.one_of(
+        inner.map(lambda kind: list[kind]),
+        inner.map(lambda kind: tuple[kind, ...]),
+        inner.map(lambda kind: dict[str, kind]),
+        inner.map(lambda kind: dict[int, kind]),
+        st.lists(inner, min_size=2, max_size=3).map(_union),
+        st.tuples(inner, inner).map(lambda kinds: tuple[kinds[0], kinds[1]]),
+    )
+
+
+def _union(kinds: list[Any]) -> Any:
+    return Union[tuple(kinds)]  # noqa: UP007 - as many as there are
+
+
+kinds = st.recursive(st.sampled_from(TYPES), _grown, max_leaves=4) | st.sampled_from(
+    [set[int], frozenset[str], set[uuid.UUID], set[tuple[int, int]], list[Base | Wide | Exact]]
+)
+names = st.sampled_from(["a", "b", "c", "d", "dd", "v", "left", "right", "op", "args", "n", "x"])
+plain = st.one_of(
+    st.integers(-3, 9),
+    st.sampled_from(["", "a", "5", "red", "and", "or", "leaf", "2020-01-01", "[1]", "x" * 9]),
+    st.sampled_from(["6b8ef5a0-0000-4000-8000-000000000000", 1.5, True, None, 10**30]),
+)
+values = st.recursive(
+    plain,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names, inner, max_size=5),
+    max_leaves=20,
+)
+
+
+def validators(kind: Any) -> tuple[Any, Validator[Any]]:
+    model = create_model("Whole", v=(kind, ...), w=(int, 1))
+    return model.__pydantic_validator__, Validator(model)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(kinds, values)
+def test_the_same_values_are_valid_and_become_the_same(kind, value):
+    plain_validator, validator = validators(kind)
+    whole = {"v": value}
+    for copy in (validator.begin(many=True), bounded._Trial(validator, many=False)):
+        _compare(plain_validator.validate_python, copy.validate_python, whole)
+        _compare(plain_validator.validate_json, copy.validate_json, to_json(whole))
+
+
+def _compare(plain: Callable[..., Any], bounded: Callable[..., Any], given: Any) -> None:
+    try:
+        expected = plain(given)
+    except ValidationError:
+        with pytest.raises(ValidationError):
+            bounded(given)
+    else:
+        found = bounded(given)
+        assert found == expected
+        assert repr(found) == repr(expected)
+
+
+def begin(kind: Any, *, many: bool) -> Any:
+    return validators(kind)[1].begin(many=many)
+
+
+def problems(kind: Any, value: Any, *, many: bool = True) -> list[Any]:
+    with pytest.raises(ValidationError) as caught:
+        begin(kind, many=many).validate_python({"v": value})
+    return caught.value.errors()
+
+
+def nested(depth: int) -> Any:
+    """Return an expression that fits none of the alternatives, at its very end."""
+    expression: Any = {"op": "leaf", "n": "many"}
+    for _ in range(depth):
+        expression = {"op": "or", "args": [expression]}
+    return expression
+
+
+def tree(levels: int) -> Any:
+    return {"left": tree(levels - 1), "right": tree(levels - 1)} if levels else {}
+
+
+def test_an_array_or_object_ends_with_its_first_error():
+    wrong = ["x"] * 5000
+    for kind, value in (
+        (list[int], wrong),
+        (tuple[int, ...], wrong),
+        (set[int], wrong),
+        (dict[str, int], {str(number): "x" for number in range(5000)}),
+        (list[Base], [{}] * 5000),
+    ):
+        assert len(problems(kind, value)) == 1
+
+
+def test_of_each_argument_something_is_told():
+    model = create_model("Whole", v=(Tree, ...), w=(Tree, ...), x=(list[int], ...), y=(int, ...))
+    given = {"v": tree(3), "w": tree(3), "x": ["x"] * 9, "y": "y"}
+    with pytest.raises(ValidationError) as caught:
+        Validator(model).begin(many=True).validate_python(given)
+    told = [each for each in caught.value.errors() if each["type"] != NOT_LOOKED_AT]
+    assert {each["loc"][0] for each in told} == {"v", "w", "x", "y"}
+
+
+def test_a_tree_of_errors_has_few():
+    (error,) = problems(Tree, tree(10))
+    assert (error["loc"], error["type"]) == (("v", "v"), "missing")
+    deep = problems(Tree, {"v": 1, "left": {"v": 1, "left": tree(1)}})
+    assert deep[0]["loc"] == ("v", "left", "left", "v")
+
+
+def test_an_object_with_far_too_many_members_is_not_looked_at():
+    (error,) = problems(Exact, {f"x{number}": 1 for number in range(5000)})
+    assert error["msg"].startswith("Object should not have 5000 members")
+    few = problems(Exact, {f"x{number}": 1 for number in range(9)})
+    assert {each["type"] for each in few} == {"missing", "extra_forbidden"}
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("depth", [40, 120])
+def test_a_union_of_itself_is_tried_in_so_many_ways_and_no_more(many, depth):
+    validating = begin(Expression, many=many)
+    with pytest.raises(ValidationError) as caught:
+        validating.validate_python({"v": nested(depth)})
+    (error,) = caught.value.errors()
+    assert error["type"] == TOO_COSTLY
+    assert "nest it less deeply" in error["msg"]
+    assert -10 < validating.left < 0
+
+
+def test_of_a_small_expression_all_is_told():
+    plain, validator = validators(Expression)
+    value = {"v": {"op": "and", "args": [nested(2), {"op": "leaf"}, nested(1)]}}
+    errors = []
+    for validating in (plain, validator.begin(many=False)):
+        with pytest.raises(ValidationError) as caught:
+            validating.validate_python(value)
+        errors.append(caught.value.errors(include_url=False))
+    assert errors[0] == errors[1]
+
+
+def test_only_types_that_can_be_costly_are_watched_when_they_are_small():
+    watched = {
+        kind: isinstance(begin(kind, many=False), bounded._Trial)
+        for kind in (int, Base, Tree, list[Base | Wide], Tagged, JsonValue, Expression, Json[int])
+    }
+    assert [kind for kind, is_watched in watched.items() if is_watched] == [
+        Tagged,
+        Expression,
+        Json[int],
+    ]
+
+
+PRIME = 2**61 - 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (set[int], [number * PRIME for number in range(5000)]),
+        (set[uuid.UUID], [str(uuid.UUID(int=number * PRIME)) for number in range(5000)]),
+        (dict[int, int], {str(number * PRIME): 1 for number in range(5000)}),
+        (dict[str, set[int]], {"a": [number * PRIME for number in range(5000)]}),
+        (set[tuple[int, int]], [[number * PRIME, 0] for number in range(5000)]),
+    ],
+    ids=repr,
+)
+def test_values_that_collide_are_refused(kind, value):
+    assert problems(kind, value)[0]["type"] == "collisions"
+
+
+@pytest.mark.parametrize("value", [list(range(5000)), [7] * 5000, [7, PRIME + 7] * 2500])
+def test_others_are_not(value):
+    assert begin(set[int], many=True).validate_python({"v": value}).v == set(value)
+
+
+def test_json_in_a_text_counts():
+    text = "[" + "1," * 400_000 + "1]"
+    assert problems(Json[list[int]], text, many=False)[0]["type"] == TOO_COSTLY
+    fits = begin(Json[list[int]], many=False).validate_python({"v": "[1" + ",1" * 20_000 + "]"})
+    assert len(fits.v) == 20_001
+
+
+def test_lists_of_the_protocol_have_a_length():
+    class Icons(BaseModel):
+        icons: list[Base]
+        names: list[str]
+
+    validator = Validator(Icons, max_items=2)
+    two: list[Any] = [{"a": 1}, {"a": 2}]
+    assert validator.validate({"icons": two, "names": ["x"] * 9}, many=True).names == ["x"] * 9
+    with pytest.raises(ValidationError, match="at most 2 items"):
+        validator.validate({"icons": [*two, *two], "names": []}, many=True)

@@ -1,0 +1,145 @@
+"""What reports of errors show of a request: not the ``Mcp-Session-Id``, which is secret."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.conf import settings as django_settings
+from django.http import HttpRequest, HttpResponse
+from django.test import RequestFactory
+from django.utils.log import AdminEmailHandler
+from django.views.debug import (
+    ExceptionReporter,
+    SafeExceptionReporterFilter,
+    get_default_exception_reporter_filter,
+)
+
+from django_mcp import Context, MCPServer, MCPView, endpoint
+from django_mcp.auth import public
+from django_mcp.transport import gate
+from tests.asgi import urlconf
+
+from . import who
+from .speech import LEGACY, Caller, request
+
+SECRET = "Zm9yIHlvdXIgZXllcyBvbmx5"
+
+seen: list[str] = []
+server = MCPServer("reports", version="1")
+
+
+@server.tool
+def look(ctx: Context) -> None:
+    """Look at the request, wherever somebody might."""
+    seen.append(f"{ctx.request.META} {ctx.request.headers}")
+
+
+class Open(SafeExceptionReporterFilter):
+    """A site's own filter, which thinks of nothing of ours."""
+
+    hidden_settings = re.compile("NOTHING")
+
+
+def crash_afterwards(get_response: Callable[[HttpRequest], HttpResponse]) -> Any:
+    """Return a middleware that breaks when the view has answered."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        get_response(request)
+        raise RuntimeError("planted")
+
+    return middleware
+
+
+@pytest.fixture(params=[None, f"{__name__}.Open"], ids=["Django's filter", "the site's own"])
+def _filter(request: pytest.FixtureRequest, settings: Any) -> Iterator[None]:
+    if request.param:
+        settings.DEFAULT_EXCEPTION_REPORTER_FILTER = request.param
+    get_default_exception_reporter_filter.cache_clear()
+    yield
+    get_default_exception_reporter_filter.cache_clear()
+
+
+class Kept(AdminEmailHandler):
+    """Keeps what would be sent to the admins."""
+
+    def __init__(self) -> None:
+        super().__init__(include_html=True)
+        self.mails: list[str] = []
+
+    def send_mail(self, subject: str, message: str, *args: Any, **kwargs: Any) -> None:
+        self.mails.append(f"{subject} {message} {kwargs}")
+
+
+@pytest.fixture
+def mails() -> Iterator[list[str]]:
+    """What Django tells the admins."""
+    handler = Kept()
+    logger = logging.getLogger("django.request")
+    logger.addHandler(handler)
+    yield handler.mails
+    logger.removeHandler(handler)
+
+
+@pytest.mark.usefixtures("_filter")
+def test_mails_to_the_admins_do_not_have_it(door, mails):
+    """The view has answered with an error of its own, 500, of which Django tells them."""
+    caller = Caller(door, "/broken/mcp").with_headers(Mcp_Session_Id=SECRET)
+    assert caller.post(request("ping")).status == 500
+    assert ["REQUEST_METHOD" in mail for mail in mails] == [True] * (door.name != "mount")
+    assert SECRET not in str(mails)
+
+
+@pytest.mark.usefixtures("_filter")
+@pytest.mark.parametrize("debug", [True, False])
+def test_nor_do_they_and_the_debug_page_where_middleware_breaks(door, settings, mails, debug):
+    settings.DEBUG = debug
+    settings.MIDDLEWARE = [f"{__name__}.crash_afterwards", *django_settings.MIDDLEWARE]
+    answer = Caller(door).with_headers(Mcp_Session_Id=SECRET).post(request("ping"))
+    if door.name == "mount":
+        assert answer.status == 404
+        return
+    report = answer.body.decode() if debug else mails[0]
+    assert "REQUEST_METHOD" in report
+    assert SECRET not in report
+
+
+def test_a_function_of_the_site_finds_everything_else_of_its_request(door, settings):
+    settings.ROOT_URLCONF = urlconf(endpoint("mcp", server=server, auth=who.curious))
+    seen.clear()
+    for revision in LEGACY:
+        caller = Caller(door).opened(revision)
+        assert caller.call("tools/call", name="look", arguments={}).status == 200
+        assert str(caller.session) not in seen[-1]
+        assert "HTTP_HOST" in seen[-1]
+
+
+@pytest.mark.django_db
+def test_a_request_may_be_given_to_the_view_again():
+    """By a view of the site that tries several endpoints, or a middleware that tries again."""
+    asked = RequestFactory().delete("/mcp", headers={"Mcp-Session-Id": SECRET})
+    view = MCPView.as_view(server=server, auth=public)
+    assert [view(asked).status_code for _ in range(2)] == [404, 404]
+
+
+@pytest.mark.parametrize("method", ["POST", "DELETE"])
+def test_no_frame_of_a_traceback_shows_it(door, monkeypatch, caplog, method):
+    """Wherever the log goes: Sentry and AdminEmailHandler show the variables of frames."""
+
+    def fail(*args: Any) -> Any:
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr(gate, "find_sessions", fail)
+    monkeypatch.setattr("django_mcp.store.sessions.read_sessions", fail)
+    caller = Caller(door).with_headers(Mcp_Session_Id=SECRET)
+    if method == "POST":
+        caller.post(request("ping"))
+    else:
+        caller.send("DELETE")
+    (record,) = [each for each in caplog.records if each.exc_info]
+    report = ExceptionReporter(None, *record.exc_info).get_traceback_html()
+    assert "planted" in report
+    assert SECRET not in report
