@@ -39,7 +39,7 @@ def test_such_a_page_can_read_why_it_is_refused(
     story = story_of(browser, site, friendly_origin, token="wrong")
 
     assert (story["opened"], story["session"]) == (401, None)
-    assert story["challenge"] == 'Bearer error="invalid_token"'
+    assert story["challenge"] == 'Bearer realm="support-desk", error="invalid_token"'
 
 
 def test_a_page_of_another_origin_can_do_nothing(
