@@ -13,8 +13,8 @@ from typing import Any, Final, TypeVar, cast
 import httpx
 
 from ..protocol import sse
-from ..protocol.bounds import has_more_values
 from ..protocol.messages import Batch, Invalid, Message, parse
+from ..protocol.values import exceeds
 from .errors import (
     AuthenticationFailed,
     ConnectionFailed,
@@ -100,7 +100,7 @@ class Answer:
 
     def _check_values(self, data: bytes) -> None:
         most = self._limits.message_values
-        if has_more_values(data, most):
+        if exceeds(data, most):
             raise MessageTooLarge(f"A message has more than {most} values")
 
     def _chunks(self) -> aclosing[AsyncGenerator[bytes]]:

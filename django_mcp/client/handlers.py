@@ -24,7 +24,7 @@ from mcp_types import (
 )
 from pydantic import BaseModel, ValidationError
 
-from ..protocol.bounds import validate
+from ..protocol.bounded import validate
 from ..protocol.errors import ErrorCode, MCPError, internal_error, invalid_params
 from . import usercode
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from mcp_types import PaginatedResult
 
-from ..protocol.bounds import count_values
 from ..protocol.messages import encode
+from ..protocol.values import count_values
 from .errors import MessageTooLarge, UnexpectedAnswer
 from .limits import Limits
 from .server import read

@@ -10,7 +10,7 @@ from mcp_types import SERVER_INFO_META_KEY as INFO
 from mcp_types import Implementation, ServerCapabilities
 from pydantic import BaseModel, ValidationError
 
-from ..protocol.bounds import validate
+from ..protocol.bounded import validate
 from ..protocol.versions import Revision
 from .errors import UnexpectedAnswer
 

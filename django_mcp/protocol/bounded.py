@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cached_property
+from functools import cached_property, lru_cache
 from inspect import signature
 from threading import Lock
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -20,7 +20,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticCustomError, SchemaValidator
 
 from .bounded_schema import Bounded, Function, Hooks, Schema, classes_of, needs_bounds
-from .values import MANY_VALUES, most_values
+from .values import MANY_VALUES, holds_more, most_values
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -95,6 +95,17 @@ class Validator(Generic[M]):
     def counting(self) -> SchemaValidator:
         """The validator that finds all errors, and counts what that takes."""
         return _compile(Bounded(self._schema, _HOOKS, False, self._max_items).schema)
+
+
+def validate(model: type[M], value: Any) -> M:
+    """Return parsed JSON as a model; raises pydantic's ``ValidationError``."""
+    validator: Validator[M] = _validator(model)
+    return validator.validate(value, many=holds_more(value, MANY_VALUES))
+
+
+@lru_cache(maxsize=256)
+def _validator(model: type[Any]) -> Validator[Any]:
+    return Validator(model)
 
 
 class _Trial:

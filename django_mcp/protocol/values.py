@@ -14,6 +14,11 @@ def most_values(text: bytes) -> int:
     return 1 + text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
+def count_values(text: bytes) -> int:
+    """Return how many values ``text`` holds; an empty array or object counts for one more."""
+    return most_values(_without_strings(text))
+
+
 def exceeds(text: bytes, limit: int) -> bool:
     """Return whether ``text`` holds more than ``limit`` values. Takes linear time."""
     if most_values(text) <= limit:
@@ -21,7 +26,7 @@ def exceeds(text: bytes, limit: int) -> bool:
     # A value has one name at most, and each of the two has two quotes.
     if _without_escapes(text).count(b'"') > 4 * limit:
         return True
-    return most_values(_without_strings(text)) > limit
+    return count_values(text) > limit
 
 
 def is_deeper(text: bytes, limit: int) -> bool:
