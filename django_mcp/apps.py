@@ -6,8 +6,6 @@ from django.apps import AppConfig
 from django.utils.module_loading import autodiscover_modules
 from django.utils.translation import gettext_lazy as _
 
-from .server import changes
-
 
 class DjangoMCPConfig(AppConfig):
     """Loads every app's ``mcp.py``, as the admin does with ``admin.py``."""
@@ -20,12 +18,12 @@ class DjangoMCPConfig(AppConfig):
         """Register the system checks, what ends with users, and what the apps offer."""
         # These need the app registry.
         from . import checks  # noqa: F401, PLC0415
-        from .store import session_cache  # noqa: PLC0415
-        from .store.announcing import Announcer  # noqa: PLC0415
-        from .store.leaving import watch_users  # noqa: PLC0415
+        from .server import model_signals  # noqa: PLC0415
+        from .store.access.user_deletion import watch_users  # noqa: PLC0415
         from .store.ledger import ledger  # noqa: PLC0415
+        from .store.sessions import session_cache  # noqa: PLC0415
 
-        changes.install(Announcer())
+        model_signals.watch_waiting()
         session_cache.install(lambda: ledger().ring_to_forget())
         watch_users()
         autodiscover_modules("mcp")

@@ -14,7 +14,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest
 
 from .logins import ended_logins, login_of
-from .server.ports import Principal
+from .principal import Principal
 
 __all__ = ["Principal", "Refusal", "django_user", "nonblocking", "public"]
 

@@ -11,13 +11,15 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from types import NoneType
-from typing import Any
+from typing import Any, Final
 
 from django.conf import settings as django_settings
 from django.core.exceptions import ImproperlyConfigured
 
-from .server.rates import Rate
-from .server.registry import MAX_NAME_LENGTH
+from .rates import Rate
+
+MAX_SERVER_NAME_LENGTH: Final = 128
+"""Characters of a server's name: so many has a row of its sessions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -166,10 +168,10 @@ def _check(key: str, value: Any, declared: str) -> None:
 
 
 def _check_name(name: str) -> None:
-    if len(name) > MAX_NAME_LENGTH:
+    if len(name) > MAX_SERVER_NAME_LENGTH:
         raise ImproperlyConfigured(
-            f"DJANGO_MCP['SERVER_NAME'] may have {MAX_NAME_LENGTH} characters at most, as a row of "
-            "its sessions has."
+            f"DJANGO_MCP['SERVER_NAME'] may have {MAX_SERVER_NAME_LENGTH} characters at most, as a "
+            "row of its sessions has."
         )
 
 

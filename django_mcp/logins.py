@@ -23,7 +23,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
-from .server.ports import Principal
+from .principal import Principal
 
 BATCH: Final = 500
 """Sessions in the database that one query asks for."""

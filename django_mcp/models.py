@@ -13,10 +13,8 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from .call_counts import CallCount  # noqa: F401 - Django looks for models here
 from .clock import DatabaseNow
 from .ids import new_id
-from .redeemed_states import RedeemedState  # noqa: F401 - and here
 
 
 class Session(models.Model):
@@ -357,3 +355,47 @@ class Claim(models.Model):
 
     def __str__(self) -> str:
         return self.job
+
+
+class CallCount(models.Model):
+    """The calls of one caller in the period that goes on: of one tool, or of all.
+
+    One conditional UPDATE counts a call or refuses it, so that no two processes can both take the
+    last one. The row is used again for the next period.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    key = models.CharField(_("digest of what is counted"), max_length=64)
+    number = models.PositiveIntegerField(_("calls"), default=0)
+    ends = models.DateTimeField(_("end of the period"))
+
+    class Meta:
+        verbose_name = _("call count")
+        verbose_name_plural = _("call counts")
+        # Not unique=True, which on PostgreSQL costs a second index for LIKE.
+        constraints = (models.UniqueConstraint(fields=["key"], name="mcp_call_count_key"),)
+        indexes = (models.Index(fields=["ends"], name="mcp_call_count_ends"),)
+
+    def __str__(self) -> str:
+        return f"{self.key[:8]} {self.number}"
+
+
+class RedeemedState(models.Model):
+    """A state that a client kept between two rounds of a call, and that is of no use any more.
+
+    Of several who insert it at the same time one succeeds, and may make the call.
+    """
+
+    id = models.UUIDField(primary_key=True, editable=False)
+    call = models.UUIDField(
+        _("call"), editable=False, help_text=_("Who has inserted it: a value of that call's own.")
+    )
+    redeemed = models.DateTimeField(_("redeemed"), default=DatabaseNow)
+
+    class Meta:
+        verbose_name = _("redeemed state")
+        verbose_name_plural = _("redeemed states")
+        indexes = (models.Index(fields=["redeemed"], name="mcp_redeemed_state_age"),)
+
+    def __str__(self) -> str:
+        return str(self.id)

@@ -7,8 +7,9 @@ from django.db import connection, connections
 from django.test import TransactionTestCase
 from django.utils import translation
 
-from django_mcp.store import limits, session_cache
+from django_mcp.store.access import rate_counters
 from django_mcp.store.ledger import close_ledger
+from django_mcp.store.sessions import session_cache
 from tests.emptying import emptying, what_is_kept
 from tests.wire.validator import valid_wire
 
@@ -41,7 +42,7 @@ def own_ledger(request):
 def own_counts():
     """Leave no calls behind that count towards a limit."""
     yield
-    limits.forget()
+    rate_counters.forget()
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ import threading
 
 from django_mcp.forks import PerProcess
 from django_mcp.store.ledger import ledger
-from django_mcp.store.session_cache import memory
+from django_mcp.store.sessions.session_cache import memory
 
 from .forking import in_child, needs_fork
 

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from ..clock import DatabaseNow
 from ..models import PendingRequest, Session
 from ..protocol.versions import REVISIONS
-from ..store.living import LIVE, expired_sessions, live_sessions
+from ..store.sessions.liveness import LIVE, expired_sessions, live_sessions
 
 LOOKED_AT = 1_000
 """Rows, the newest, whose servers are offered."""

@@ -14,8 +14,8 @@ from django.utils.translation import gettext_lazy as _
 
 from ..models import Session
 from ..store.database import alias
-from ..store.living import LIVE, live_sessions
-from ..store.sessions import end_sessions
+from ..store.sessions.liveness import LIVE, live_sessions
+from ..store.sessions.session_rows import end_sessions
 from .changelist import LISTED
 from .display import Tone, badge, pretty, principal, relative, short_id, two_lines
 from .ending import EndingAdmin, log

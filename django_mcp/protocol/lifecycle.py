@@ -38,6 +38,18 @@ class Sender:
     log_level: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """A legacy session as user code sees it. The secret ``Mcp-Session-Id`` is not part of it."""
+
+    id: str
+    revision: Revision
+    sender: Sender
+    initialized: bool
+    log_level: str
+    """The least severe level that the client wants, from ``logging/setLevel``."""
+
+
 def era_of(message: Message | Batch | Invalid, version_header: str | None) -> Era:
     """Return the era in which ``message`` is to be read.
 

@@ -13,6 +13,8 @@ import mcp_types
 from mcp_types import Annotations, CallToolResult, Icon, ToolAnnotations
 from pydantic import BaseModel, ValidationError
 
+from ..protocol.uri_template import InvalidURITemplate, URITemplate
+from ..rates import Rate
 from . import content
 from .completions import choices_of, completion_of
 from .errors import RegistrationError
@@ -20,10 +22,8 @@ from .functions import bare, is_async, is_kind, name_of
 from .header_parameters import extract_headers
 from .inlining import inlined, without_nulls
 from .primitives import Completion, Permission, Prompt, Resource, Tool
-from .rates import Rate
 from .results import Output, dump, is_object, output_of, text_of
 from .signature import ArgumentError, Signature
-from .uri_template import URITemplate
 
 # Without the label of its app, a name would be a permission that nobody but superusers has.
 _PERMISSION = re.compile(r"[^.\s]+(\.[^.\s]+)+")
@@ -112,7 +112,7 @@ def build_resource(
     model: Any,
 ) -> Resource:
     """Return the resource that ``function`` makes; options as in :meth:`MCPServer.resource`."""
-    signature, template = Signature(function), URITemplate(uri)
+    signature, template = Signature(function), _template(uri)
     _check_questions(signature)
     _check_variables(signature, template)
     if ttl < 0:
@@ -242,12 +242,19 @@ def _rate(given: str | None, signature: Signature) -> Rate | None:
         raise RegistrationError(f"{signature.label}: rate_limit=: {error}.") from error
 
 
+def _template(uri: str) -> URITemplate:
+    try:
+        return URITemplate(uri)
+    except InvalidURITemplate as error:
+        raise RegistrationError(str(error)) from None
+
+
 def _invalidated(uris: Sequence[str], signature: Signature) -> tuple[URITemplate, ...]:
     if isinstance(uris, str):
         raise RegistrationError(
             f'{signature.label}: invalidates= takes several URIs, as in ("{uris}",).'
         )
-    templates = tuple(URITemplate(uri) for uri in uris)
+    templates = tuple(map(_template, uris))
     for template in templates:
         unknown = [name for name in template.variables if name not in signature.names]
         if unknown:

@@ -6,9 +6,8 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..protocol.lifecycle import LOG_LEVELS
+from ..protocol.lifecycle import LOG_LEVELS, SessionInfo
 from .calling import CallStopped
-from .ports import SessionInfo
 from .questions.interview import Interview
 
 if TYPE_CHECKING:

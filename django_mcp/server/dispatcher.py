@@ -14,13 +14,14 @@ from mcp_types import SERVER_INFO_META_KEY
 from pydantic import ValidationError
 
 from ..protocol.errors import ErrorCode, Failed, MCPError, cancelled, invalid_params
+from ..protocol.lifecycle import SessionInfo
 from ..protocol.messages import Notification, Request
 from ..protocol.versions import Revision, fit
 from .calling import Caching, Call, CallStopped, CallTimedOut, Outcome, Result
 from .exchange import Exchange
 from .failures import failed
 from .methods import METHODS, NOTIFICATIONS, Method
-from .ports import Ports, Runner, SessionInfo
+from .ports import Ports, Runner
 from .questions.rounds import InputRequired
 from .registry import MCPServer
 

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ..principal import Guard, Principal
 from ..protocol.headers import Headers
-from ..protocol.lifecycle import Sender
+from ..protocol.lifecycle import Sender, SessionInfo
 from ..protocol.messages import Request
 from ..protocol.versions import Revision
-from .ports import Bridge, Guard, Peer, Policy, Ports, Principal, SessionInfo
+from .ports import Bridge, Peer, Policy, Ports
 from .progress import Progress
 from .questions.asking import Questions
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .changes import Kind, Topic
+from ..principal import Guard
+from ..protocol.topics import Kind, Topic
+from ..protocol.uri_template import URITemplate
+from ..rates import Rate
 from .context import Context
-from .ports import Guard
-from .rates import Rate
 from .results import Output
 from .signature import Signature
-from .uri_template import URITemplate
 
 Permission = str | Callable[[Any], bool]
 """A Django permission, or a function of the user; it hides and refuses alike."""

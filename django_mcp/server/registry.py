@@ -6,17 +6,20 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, Protocol, TypeVar, overload
 
+from django.apps import apps
 from mcp_types import Annotations, Icon, Implementation
 
+from ..conf import MAX_SERVER_NAME_LENGTH
+from ..protocol.topics import Kind, Topic
+from ..protocol.uri_matching import Text
+from ..protocol.uri_template import MAX_LENGTH, URITemplate
 from . import builders
-from .changes import Kind, Topic, announce, watch
 from .completions import build_completion
 from .errors import RegistrationError
 from .exception_handlers import ExceptionHandler, build_exception_handler, check_kinds
+from .model_signals import watch
 from .primitives import Completion, Permission, Prompt, Resource, Tool
 from .results import dump
-from .uri_matching import Text
-from .uri_template import MAX_LENGTH, URITemplate
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,9 +30,6 @@ class Decorator(Protocol):
     def __call__(self, function: F, /) -> F:
         """Register ``function``."""
 
-
-MAX_NAME_LENGTH: Final = 128
-"""Characters of a server's name: so many has a row of its sessions."""
 
 # 2025-11-25, server/tools, "Tool Names", allows more of tools; the interfaces of models do not, and
 # one name that they refuse ends the session for all tools.
@@ -68,9 +68,10 @@ class MCPServer:
         exception_handlers: Mapping[type[Exception], Callable[..., Any]] | None = None,
         structured_text: bool = False,
     ) -> None:
-        if len(name) > MAX_NAME_LENGTH:
+        if len(name) > MAX_SERVER_NAME_LENGTH:
             raise RegistrationError(
-                f"The server's name {name[:20]!r}... may have {MAX_NAME_LENGTH} characters at most."
+                f"The server's name {name[:20]!r}... may have {MAX_SERVER_NAME_LENGTH} "
+                "characters at most."
             )
         self._name = name
         self._version = version
@@ -272,7 +273,7 @@ class MCPServer:
                 self._templates.append(resource)
                 self._templates.sort(key=lambda each: (*each.template.rank, each.key))
             if model is not None:
-                watch(self, resource)
+                watch(resource, self.notify_resource_updated, self.notify_resources_changed)
             return function
 
         return register
@@ -352,19 +353,29 @@ class MCPServer:
         transactions that are open now have been committed; ``using`` names the database that
         matters, if not all of them do.
         """
-        announce(self, Topic(Kind.TOOLS), using=using)
+        self._publish(Topic(Kind.TOOLS), using)
 
     def notify_prompts_changed(self, *, using: str | None = None) -> None:
         """Tell all clients that the list of prompts has changed, as with tools."""
-        announce(self, Topic(Kind.PROMPTS), using=using)
+        self._publish(Topic(Kind.PROMPTS), using)
 
     def notify_resources_changed(self, *, using: str | None = None) -> None:
         """Tell all clients that the list of resources has changed, as with tools."""
-        announce(self, Topic(Kind.RESOURCES), using=using)
+        self._publish(Topic(Kind.RESOURCES), using)
 
     def notify_resource_updated(self, uri: str, *, using: str | None = None) -> None:
         """Tell the subscribers of a resource that it has changed; next to nothing without any."""
-        announce(self, self.topic_of(uri), using=using)
+        self._publish(self.topic_of(uri), using)
+
+    def _publish(self, topic: Topic, using: str | None) -> None:
+        if not apps.models_ready:
+            raise RuntimeError(
+                "Changes can be told of once Django is set up, not while it loads its models."
+            )
+        # Servers are made before there are models.
+        from ..store.changes.publisher import publish  # noqa: PLC0415
+
+        publish(self.name, topic, using=using)
 
     def topic_of(self, uri: str) -> Topic:
         """Return a resource as something that changes: the same for all spellings of its URI."""

@@ -20,18 +20,25 @@ from typing import Any, Final, NamedTuple
 from django.db import models
 from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, When
 
-from ..call_counts import CallCount
 from ..clock import DatabaseNow
 from ..conf import get_settings
-from ..models import Change, OutgoingMessage, PendingRequest, Session, Stream, Subscription
-from ..server.changes import Kind as Topics
-from . import limits
+from ..models import (
+    CallCount,
+    Change,
+    OutgoingMessage,
+    PendingRequest,
+    Session,
+    Stream,
+    Subscription,
+)
+from ..protocol.topics import Kind as Topics
+from .access import rate_counters
+from .access.redeemed_states import expired_states
 from .database import alias, insist
-from .living import stale_sessions
-from .pending import State, early_cancellations, lease
-from .redeeming import expired_states
-from .sessions import end_expired
-from .settling import settle
+from .requests.pending import State, early_cancellations, lease
+from .requests.recovery import settle
+from .sessions.liveness import stale_sessions
+from .sessions.session_rows import end_expired
 
 BATCH: Final = 500
 """Most rows that go in one statement, unless the command says otherwise."""
@@ -325,7 +332,7 @@ def _past_counts() -> QuerySet[Any]:
 
 
 def _forget_counts(limit: int) -> Batch:
-    number = limits.prune(at_once=limit)
+    number = rate_counters.prune(at_once=limit)
     return Batch(number, number == limit)
 
 

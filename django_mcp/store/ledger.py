@@ -20,19 +20,19 @@ from typing import Final
 from django.db import Error, connections
 
 from ..forks import PerProcess
-from ..server.changes import Topic
-from . import session_cache
-from .audience import Audience
-from .batches import Batch, Kept
+from ..protocol.topics import Topic
+from .access.access_watch import Audience
+from .changes.feed import Changes
 from .database import has_collided, is_outage, wait_briefly
+from .delivery.outbox import Process, keep
+from .delivery.records import Batch, Kept
+from .delivery.stream_readers import Readers
+from .delivery.stream_writer import Post
 from .doorbell import FORGET, Doorbell
-from .listeners import Changes
-from .outbox import Process, keep
-from .posts import Post
-from .readers import Readers
-from .requests import Requests
-from .sessions import note_use
-from .settling import Settling
+from .requests.recovery import Settling
+from .requests.running_requests import Requests
+from .sessions import session_cache
+from .sessions.session_rows import note_use
 from .sweep import Sweep
 
 logger = logging.getLogger("django_mcp.store")

@@ -13,7 +13,7 @@ A scripted user answers what tools ask::
 
 from __future__ import annotations
 
-from ..server.changes import announcements
+from ..store.changes.publisher import announcements
 from .answer import Answer, MCPFailure
 from .client import MCPClient
 from .user import CANCEL, DECLINE, Asked

@@ -19,11 +19,11 @@ from mcp_types import (
 )
 
 from ..default import mcp
+from ..principal import Principal
 from ..protocol import headers
 from ..protocol.versions import BY_NAME, NEWEST_LEGACY
-from ..server.ports import Principal
 from ..server.registry import MCPServer
-from ..store import limits
+from ..store.access import rate_counters
 from ..transport.calls import Door
 from ..transport.views import MCPView
 from .answer import Answer
@@ -69,7 +69,7 @@ class MCPClient:
         self._auth = auth
         self._ids = itertools.count(1)
         # As much may be called as if nobody had called before, and nobody else may call less.
-        self._counts = limits.Counts()
+        self._counts = rate_counters.Counts()
 
     def as_user(self, user: Any, *, client_id: str = "") -> MCPClient:
         """Return a client that acts for ``user``, in a session of its own."""
@@ -200,7 +200,7 @@ class MCPClient:
         )
         auth = self._auth or self._let_in
         view = _View.as_view(server=self.server, auth=auth, user=self._user)
-        with limits.counting_in(self._counts):
+        with rate_counters.counting_in(self._counts):
             response = view(request)
         assert isinstance(response, HttpResponse)
         return response

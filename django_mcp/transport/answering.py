@@ -15,10 +15,10 @@ from ..conf import get_settings
 from ..protocol import sse
 from ..protocol.errors import SessionNotFound, cancelled
 from ..server.ports import Runner
-from ..store.batches import Call, Kept, Kind, Message, unheard
+from ..store.delivery.records import Call, Kept, Kind, Message, unheard
+from ..store.delivery.stream_readers import Reader
 from ..store.ledger import ledger
-from ..store.readers import Reader
-from ..store.requests import Stop
+from ..store.requests.running_requests import Stop
 from . import replies
 from .connections import Connection
 from .http import Reply

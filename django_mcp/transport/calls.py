@@ -8,7 +8,7 @@ from ..protocol.errors import ErrorCode, MCPError
 from ..server.ports import Runner
 from ..store.database import is_in_transaction
 from ..store.ledger import ledger
-from ..store.requests import Running, Stop
+from ..store.requests.running_requests import Running, Stop
 from . import shutdown
 from .answering import Answering
 from .connections import open_connections

@@ -12,22 +12,23 @@ from dataclasses import replace
 from functools import lru_cache
 
 from ..conf import Settings, get_settings
+from ..principal import Principal
 from ..protocol import headers, lifecycle, messages
 from ..protocol.errors import INTERNAL, ErrorCode, Failed, MCPError, TooManyRequests, TryLater
-from ..protocol.lifecycle import Sender
+from ..protocol.lifecycle import Sender, SessionInfo
 from ..protocol.messages import Batch, Invalid, Message, Notification, RequestId, Response
 from ..protocol.versions import NEWEST_LEGACY, Era, Revision
 from ..server.dispatcher import notify
 from ..server.exchange import Exchange
 from ..server.failures import report
 from ..server.methods import METHODS
-from ..server.ports import Peer, Policy, Ports, Principal, SessionInfo
+from ..server.ports import Peer, Policy, Ports
 from ..server.progress import Progress
 from ..site_version import site_version
-from ..store.finding import digest
-from ..store.inbox import Inbox
-from ..store.sessions import SessionStore
-from ..store.subscriptions import Subscriptions
+from ..store.changes.subscription_rows import Subscriptions
+from ..store.requests.inbox import Inbox
+from ..store.sessions.finding import digest
+from ..store.sessions.session_rows import SessionStore
 from . import cors, gate, replies
 from .calls import Door
 from .http import Endpoint, Reply, Request

@@ -21,13 +21,14 @@ from ..auth import Principal, Refusal, public
 from ..conf import get_settings
 from ..protocol import headers, lifecycle, messages
 from ..protocol.errors import ErrorCode, MCPError
+from ..protocol.lifecycle import SessionInfo
 from ..protocol.messages import Batch, Invalid, Message
 from ..protocol.values import MANY_VALUES, exceeds, most_values
-from ..server.ports import Runner, SessionInfo
+from ..server.ports import Runner
 from ..store.database import available, is_in_transaction
-from ..store.finding import digest, find_sessions
 from ..store.ledger import ledger
-from ..store.sessions import SessionStore
+from ..store.sessions.finding import digest, find_sessions
+from ..store.sessions.session_rows import SessionStore
 from .http import BodyTooLarge, Endpoint, Request, allowed_hosts, is_host_among
 from .limiting import caller_of
 from .replies import Forbidden, Refused, refuse

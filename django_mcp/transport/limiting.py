@@ -14,15 +14,16 @@ from functools import lru_cache
 from typing import Any, Final
 
 from ..conf import get_settings
+from ..principal import Principal
 from ..protocol.errors import TooManyRequests
 from ..protocol.messages import Notification
 from ..protocol.messages import Request as Message
-from ..server.ports import Principal, Runner
+from ..rates import Rate
+from ..server.ports import Runner
 from ..server.primitives import Tool
-from ..server.rates import Rate
 from ..server.registry import MCPServer
+from ..store.access.rate_counters import spend
 from ..store.database import available
-from ..store.limits import spend
 from .http import Request
 
 Charge = tuple[Rate, str, str]

@@ -14,20 +14,23 @@ from typing import Any, Final
 
 from ..conf import get_settings
 from ..models import PendingRequest, Stream
+from ..principal import Principal
 from ..protocol import sse
 from ..protocol.errors import internal_error
+from ..protocol.lifecycle import SessionInfo
 from ..protocol.messages import encode, error_response
+from ..protocol.topics import LISTS, Kind
 from ..server.capabilities import FEATURES
-from ..server.changes import LISTS, Kind
 from ..server.methods.resources import is_readable
-from ..server.ports import Principal, Runner, SessionInfo
+from ..server.ports import Runner
 from ..server.registry import MCPServer
-from ..store import changes, outbox, streams
-from ..store.batches import Message
+from ..store.changes import change_log
+from ..store.changes.fanout import OwnStream, fold, list_changes
 from ..store.database import alias, available, insist
-from ..store.folding import OwnStream, fold, list_changes
+from ..store.delivery import outbox, stream_rows
+from ..store.delivery.records import Message
+from ..store.delivery.stream_readers import Reader, trim_delivered
 from ..store.ledger import ledger
-from ..store.readers import Reader, trim_delivered
 from . import replies, shutdown
 from .connections import Connection, open_connections
 from .http import Reply, Request
@@ -112,12 +115,12 @@ def _fetch(row: Stream, cursor: int, visitor: Visitor) -> list[Message]:
         if row.own:
             trim_delivered(row)
             _fold_in(row, cursor, visitor)
-        messages = insist(lambda: streams.messages_after({row.pk: cursor}))[row.pk]
+        messages = insist(lambda: stream_rows.messages_after({row.pk: cursor}))[row.pk]
         if not row.own:
             return messages
-        if messages and not streams.mark_delivered(row.pk, row.epoch, messages[-1].seq):
+        if messages and not stream_rows.mark_delivered(row.pk, row.epoch, messages[-1].seq):
             messages = []
-        streams.leave(row.pk, row.epoch)
+        stream_rows.leave(row.pk, row.epoch)
     return messages
 
 
@@ -133,7 +136,7 @@ def _fold_in(row: Stream, cursor: int, visitor: Visitor) -> None:
         finish=lambda: None,
     )
     own = _own_stream(reader, visitor, row.changes_seen)
-    fold([own], changes.after({server.name: row.changes_seen}))
+    fold([own], change_log.after({server.name: row.changes_seen}))
 
 
 async def _resume(row: Stream, found: EventId, visitor: Visitor, runner: Runner) -> int:
@@ -228,18 +231,18 @@ def _leave(reader: Reader, own: OwnStream | None, connection: Connection) -> Non
     ledger().audience.leave(reader)
     if own is not None:
         ledger().changes.remove(own)
-        ledger().run(lambda: streams.leave(reader.stream, reader.epoch))
+        ledger().run(lambda: stream_rows.leave(reader.stream, reader.epoch))
 
 
 def _open_own(session: SessionInfo) -> Stream:
     with available():
-        stream = streams.open_own(session)
+        stream = stream_rows.open_own(session)
     return _take_over(stream)
 
 
 def _take_over(stream: Stream) -> Stream:
     with available():
-        previous = streams.take_over(stream, ledger().channel())
+        previous = stream_rows.take_over(stream, ledger().channel())
     # Whoever showed it until now is to fall silent.
     ledger().doorbell.ring([previous])
     return stream
@@ -247,7 +250,7 @@ def _take_over(stream: Stream) -> Stream:
 
 def _find(session: SessionInfo, place: EventId) -> Stream | None:
     with available():
-        return insist(lambda: streams.find(session, place.stream))
+        return insist(lambda: stream_rows.find(session, place.stream))
 
 
 def _trimmed(stream: Stream) -> list[bytes]:

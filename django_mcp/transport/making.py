@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from ..protocol.errors import MCPError, access_revoked, cancelled, session_ended, shutting_down
 from ..server.ports import Runner
-from ..store.batches import Call
+from ..store.delivery.records import Call
+from ..store.delivery.stream_writer import Post
 from ..store.ledger import ledger
-from ..store.posts import Post
-from ..store.requests import Running, Stop
+from ..store.requests.running_requests import Running, Stop
 from .peers import CallPeer
 from .posted import Item, Outcome
 from .tasks import keep, start

@@ -18,18 +18,20 @@ from typing import Any, Final
 from asgiref.sync import sync_to_async
 from django.db import connections
 
+from ..principal import Guard
 from ..protocol.errors import ErrorCode, MCPError
+from ..protocol.lifecycle import SessionInfo
 from ..protocol.messages import Notification, notification
+from ..protocol.topics import Topic
 from ..server.calling import CallStopped
-from ..server.changes import Topic
 from ..server.errors import QuestionFailed
 from ..server.exchange import Exchange
-from ..server.ports import AnswerTimedOut, Guard, SessionInfo
-from ..store import pending
-from ..store.batches import Call, Kind, Message, Question
+from ..server.ports import AnswerTimedOut
+from ..store.delivery.records import Call, Kind, Message, Question
+from ..store.delivery.stream_writer import Post, bounded, has_room
 from ..store.ledger import ledger
-from ..store.posts import Post, bounded, has_room
-from ..store.sessions import is_ready
+from ..store.requests import pending
+from ..store.sessions.session_rows import is_ready
 from . import lanes
 from .streams import Mailbox
 

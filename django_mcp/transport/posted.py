@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..conf import get_settings
+from ..principal import Principal
 from ..protocol.errors import INTERNAL, ErrorCode, Failed, MCPError
+from ..protocol.lifecycle import SessionInfo
 from ..protocol.messages import Request as Message
 from ..protocol.versions import Revision
 from ..server.calling import Result
@@ -15,10 +17,10 @@ from ..server.dispatcher import dispatch
 from ..server.exchange import Exchange
 from ..server.failures import TOOL_FAILED, report
 from ..server.methods import METHODS
-from ..server.ports import Peer, Principal, Runner, SessionInfo
-from ..store.batches import Call, State
+from ..server.ports import Peer, Runner
+from ..store.delivery.records import Call, State
+from ..store.delivery.stream_writer import Post
 from ..store.ledger import ledger
-from ..store.posts import Post
 from . import replies
 from .http import Reply, Request
 from .peers import CallPeer

@@ -11,7 +11,7 @@ from asgiref.sync import async_to_sync
 
 from ..server.calling import Call, CallStopped, CallTimedOut, Outcome
 from ..server.functions import is_async
-from ..store.announcing import deferred
+from ..store.changes.publisher import deferred
 from .gathering import gathering
 from .lanes import Lease, call_lanes, gate_lanes
 

@@ -22,8 +22,8 @@ from ..conf import get_settings
 from ..forks import PerProcess
 from ..protocol import sse
 from ..store.ledger import ledger
-from ..store.pending import LISTEN
-from ..store.requests import Running, Stop
+from ..store.requests.pending import LISTEN
+from ..store.requests.running_requests import Running, Stop
 from .servers import server_behind
 from .signals import Signals
 from .streams import Mailbox, showing

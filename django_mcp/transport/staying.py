@@ -6,15 +6,15 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
+from ..principal import Guard
 from ..protocol.messages import Notification, encode, notification
-from ..server.changes import Topic
-from ..server.ports import Guard
-from ..store.batches import Call, Kind, Message
-from ..store.changes import Key, key_of
+from ..protocol.topics import Topic
+from ..store.changes.change_log import Key, key_of
+from ..store.changes.feed import Listener
+from ..store.changes.subscription_rows import begin_listening, end_listening
+from ..store.delivery.records import Call, Kind, Message
+from ..store.delivery.stream_writer import Post
 from ..store.ledger import ledger
-from ..store.listeners import Listener
-from ..store.posts import Post
-from ..store.subscriptions import begin_listening, end_listening
 from . import lanes
 from .peers import Direct
 from .streams import HELD, Mailbox, settle

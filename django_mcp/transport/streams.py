@@ -16,9 +16,9 @@ from typing import Any, Final, Self
 
 from ..conf import get_settings
 from ..protocol import sse
-from ..store.batches import Message
+from ..store.delivery.records import Message
+from ..store.delivery.stream_readers import Reader
 from ..store.ledger import ledger
-from ..store.readers import Reader
 from .threads import call_on
 
 logger = logging.getLogger("django_mcp.request")

@@ -19,8 +19,8 @@ from ..server.errors import QuestionMisplaced
 from ..server.failures import Told
 from ..server.ports import StateRefused
 from ..server.questions.fields import Form
+from ..store.access.redeemed_states import redeem
 from ..store.database import available
-from ..store.redeeming import redeem
 from . import failures
 from .forms import form_of
 

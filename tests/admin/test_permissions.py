@@ -4,11 +4,11 @@ import pytest
 from django.urls import reverse
 
 from django_mcp.models import PendingRequest, Session
+from django_mcp.principal import Principal
 from django_mcp.protocol.lifecycle import Sender
 from django_mcp.protocol.versions import R2025_11_25
-from django_mcp.server.ports import Principal
-from django_mcp.store.finding import digest
-from django_mcp.store.sessions import SessionStore
+from django_mcp.store.sessions.finding import digest
+from django_mcp.store.sessions.session_rows import SessionStore
 
 from .planting import REQUESTS, SESSIONS, plant_requests, plant_sessions
 

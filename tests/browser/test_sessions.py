@@ -10,7 +10,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp_types import Implementation
 
-from django_mcp.store.finding import digest
+from django_mcp.store.sessions.finding import digest
 
 from .speaking import Speaker
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from django_mcp.store.settling import UNKNOWN
+from django_mcp.store.requests.recovery import UNKNOWN
 
 from .checker import FAILURES, Figures, check
 

@@ -9,11 +9,11 @@ from django.contrib.auth.models import AnonymousUser
 
 from django_mcp.clock import DatabaseNow
 from django_mcp.models import PendingRequest, Session
+from django_mcp.principal import Principal
 from django_mcp.protocol.messages import Notification, notification
-from django_mcp.server.ports import Principal
-from django_mcp.store.batches import Call, Question
-from django_mcp.store.outbox import Process, keep
-from django_mcp.store.posts import Post
+from django_mcp.store.delivery.outbox import Process, keep
+from django_mcp.store.delivery.records import Call, Question
+from django_mcp.store.delivery.stream_writer import Post
 
 DEAD = Process("d" * 32, "-" + "d" * 32)
 

@@ -14,7 +14,7 @@ from django_mcp import Context, endpoint
 from django_mcp.auth import Principal
 from django_mcp.contrib.tokens.models import Token
 from django_mcp.models import PendingRequest, Session
-from django_mcp.store.audience import Audience
+from django_mcp.store.access.access_watch import Audience
 from django_mcp.store.ledger import ledger
 from tests.asgi import modern, urlconf
 

@@ -21,8 +21,8 @@ from django.test.utils import CaptureQueriesContext
 from django_mcp import MCPServer, RegistrationError
 from django_mcp.clock import DatabaseNow
 from django_mcp.models import Change, ChangeCounter, Session, Subscription
-from django_mcp.server.changes import Kind, Topic
-from django_mcp.store import announcing, changes
+from django_mcp.protocol.topics import Kind, Topic
+from django_mcp.store.changes import change_log, publisher
 from django_mcp.store.database import insist
 from django_mcp.store.ledger import ledger
 from django_mcp.testing import MCPClient
@@ -45,7 +45,7 @@ def subscribe(*topics: Topic) -> None:
         key_digest="x", server=server.name, revision="2025-11-25", expires=DatabaseNow()
     )
     for topic in topics:
-        digest = changes.key_of(topic).digest
+        digest = change_log.key_of(topic).digest
         Subscription.objects.create(
             session=session, server=server.name, uri=topic.uri, uri_digest=digest
         )
@@ -54,14 +54,14 @@ def subscribe(*topics: Topic) -> None:
 @pytest.fixture
 def _broken_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """The connection is broken the first two times that somebody writes a change."""
-    original, failures = changes.write, iter([OperationalError("planted")] * 2)
+    original, failures = change_log.write, iter([OperationalError("planted")] * 2)
 
     def write(*args: Any) -> bool:
         for failure in failures:
             raise failure
         return original(*args)
 
-    monkeypatch.setattr(changes, "write", write)
+    monkeypatch.setattr(change_log, "write", write)
 
 
 def kinds() -> list[str]:
@@ -98,7 +98,7 @@ def in_new_thread(function: Any, *args: Any) -> Any:
 def test_a_reader_who_goes_on_from_a_number_misses_nothing(monkeypatch):
     """Whoever takes a later number commits later, so that no number appears behind another."""
     holding, going_on = threading.Event(), threading.Event()
-    original = changes._take_numbers
+    original = change_log._take_numbers
 
     def take(server: str, count: int) -> int:
         first = original(server, count)
@@ -107,22 +107,22 @@ def test_a_reader_who_goes_on_from_a_number_misses_nothing(monkeypatch):
             assert going_on.wait(BOUND)
         return first
 
-    monkeypatch.setattr(changes, "_take_numbers", take)
-    changes._counters().create(pk=server.name)
-    slow = in_new_thread(changes.write, server.name, [TOOLS])
+    monkeypatch.setattr(change_log, "_take_numbers", take)
+    change_log._counters().create(pk=server.name)
+    slow = in_new_thread(change_log.write, server.name, [TOOLS])
     assert holding.wait(BOUND)
-    quick = in_new_thread(changes.write, server.name, [Topic(Kind.PROMPTS)])
+    quick = in_new_thread(change_log.write, server.name, [Topic(Kind.PROMPTS)])
     # The second one is to wait for the first. If it does not, it is there to be read now.
     time.sleep(0.2)
     assert not quick.done()
     seen, found = 0, {}
-    news = changes.after({server.name: seen}).get(server.name)
+    news = change_log.after({server.name: seen}).get(server.name)
     if news is not None:
         seen, found = news.last, dict(news.changed)
     going_on.set()
     assert slow.result(BOUND)
     assert quick.result(BOUND)
-    found |= changes.after({server.name: seen})[server.name].changed
+    found |= change_log.after({server.name: seen})[server.name].changed
     assert {key.kind for key in found} == {"tools", "prompts"}
 
 
@@ -135,13 +135,13 @@ def test_many_writers_at_once_lose_nothing():
     def work(worker: int) -> None:
         for round_ in range(20):
             own = topics[(worker * 5 + round_) % 20]
-            insist(partial(changes.write, server.name, [own, TOOLS]))
+            insist(partial(change_log.write, server.name, [own, TOOLS]))
 
-    def read() -> dict[changes.Key, int]:
+    def read() -> dict[change_log.Key, int]:
         seen, found = 0, {}
         while True:
             last_round = done.is_set()
-            news = changes.after({server.name: seen}).get(server.name)
+            news = change_log.after({server.name: seen}).get(server.name)
             if news is not None:
                 assert min(news.changed.values()) > seen
                 seen = news.last
@@ -155,7 +155,7 @@ def test_many_writers_at_once_lose_nothing():
     done.set()
     found = reading.result(60)
     rows = Change.objects.values_list("kind", "uri_digest", "serial")
-    assert found == {changes.Key(kind, digest): serial for kind, digest, serial in rows}
+    assert found == {change_log.Key(kind, digest): serial for kind, digest, serial in rows}
     assert len(found) == 21
     assert ChangeCounter.objects.get().serial == 4 * 20 * 2
 
@@ -166,7 +166,7 @@ def test_the_first_changes_of_a_server_may_come_at_once():
 
     def work() -> None:
         barrier.wait(BOUND)
-        insist(lambda: changes.write(server.name, [TOOLS]))
+        insist(lambda: change_log.write(server.name, [TOOLS]))
 
     for each in [in_new_thread(work) for _ in range(4)]:
         each.result(60)
@@ -175,12 +175,12 @@ def test_the_first_changes_of_a_server_may_come_at_once():
 
 
 def test_more_than_a_page_is_read_page_by_page(monkeypatch):
-    monkeypatch.setattr(changes, "PAGE", 10)
+    monkeypatch.setattr(change_log, "PAGE", 10)
     topics = [note(number) for number in range(35)]
     subscribe(*topics)
-    changes.write(server.name, topics)
+    change_log.write(server.name, topics)
     seen, pages = 0, []
-    while news := changes.after({server.name: seen}).get(server.name):
+    while news := change_log.after({server.name: seen}).get(server.name):
         seen = news.last
         pages.append(len(news.changed))
     assert pages == [10, 10, 10, 5]
@@ -264,7 +264,7 @@ def test_a_database_that_refuses_does_not_undo_what_has_changed(monkeypatch, cap
     def fail(*args: Any) -> bool:
         raise ProgrammingError("planted")
 
-    monkeypatch.setattr(changes, "write", fail)
+    monkeypatch.setattr(change_log, "write", fail)
     with transaction.atomic():
         Group.objects.create(name="kept")
         server.notify_tools_changed()
@@ -292,7 +292,7 @@ def test_an_error_that_somebody_keeps_keeps_no_transaction(monkeypatch):
         raise kept[-1]
 
     with monkeypatch.context() as planted:
-        planted.setattr(changes, "write", fail)
+        planted.setattr(change_log, "write", fail)
         with transaction.atomic():
             server.notify_tools_changed()
     assert kept
@@ -303,14 +303,14 @@ def test_an_error_that_somebody_keeps_keeps_no_transaction(monkeypatch):
 
 
 def test_a_deadlock_is_tried_again(monkeypatch):
-    original, failures = changes.write, iter([OperationalError(1213, "Deadlock found")])
+    original, failures = change_log.write, iter([OperationalError(1213, "Deadlock found")])
 
     def write(*args: Any) -> bool:
         for failure in failures:
             raise failure
         return original(*args)
 
-    monkeypatch.setattr(changes, "write", write)
+    monkeypatch.setattr(change_log, "write", write)
     server.notify_tools_changed()
     assert kinds() == ["tools"]
 
@@ -406,7 +406,7 @@ def test_a_task_that_outlives_its_call_still_announces(on_loop):
 
     async def main():
         go = asyncio.Event()
-        with announcing.deferred():
+        with publisher.deferred():
             task = asyncio.create_task(later(go))
             await asyncio.sleep(0)
         go.set()
@@ -526,7 +526,7 @@ def test_what_nobody_can_want_to_hear_is_removed(settings):
     settings.DJANGO_MCP = {"SESSION_MAX_AGE_SECONDS": 10 * 24 * 3600}
     subscribed, forgotten = note("subscribed"), note("forgotten")
     subscribe(subscribed, forgotten, note("new"))
-    changes.write(server.name, [TOOLS, subscribed, forgotten, note("new")])
+    change_log.write(server.name, [TOOLS, subscribed, forgotten, note("new")])
     Subscription.objects.filter(uri=forgotten.uri).delete()
     _age(2, subscribed, forgotten)
     _age(400, TOOLS)

@@ -12,7 +12,7 @@ from django.test import Client as WSGIClient
 
 from django_mcp.asgi import mount
 from django_mcp.models import OutgoingMessage, Stream
-from django_mcp.store import outbox
+from django_mcp.store.delivery import outbox
 
 from . import site
 from .streaming import Client

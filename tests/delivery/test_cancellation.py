@@ -12,9 +12,9 @@ from django.core.asgi import get_asgi_application
 from django_mcp import Context
 from django_mcp.asgi import mount
 from django_mcp.models import PendingRequest
-from django_mcp.server.ports import SessionInfo
-from django_mcp.store.inbox import Inbox, cancel_calls
+from django_mcp.protocol.lifecycle import SessionInfo
 from django_mcp.store.ledger import ledger
+from django_mcp.store.requests.inbox import Inbox, cancel_calls
 from tests.asgi import modern, scope_of
 
 from . import site

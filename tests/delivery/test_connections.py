@@ -13,7 +13,7 @@ from django.core.asgi import get_asgi_application
 from django_mcp import endpoint
 from django_mcp.asgi import mount
 from django_mcp.models import PendingRequest, Stream
-from django_mcp.store import outbox
+from django_mcp.store.delivery import outbox
 from django_mcp.store.ledger import ledger
 from django_mcp.transport import streams
 from django_mcp.transport.connections import open_connections

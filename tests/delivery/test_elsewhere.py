@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from django_mcp import endpoint
-from django_mcp.store import doorbell, listeners
+from django_mcp.store import doorbell
+from django_mcp.store.changes import feed
 from django_mcp.store.doorbell import Doorbell
 from tests.asgi import urlconf
 
@@ -54,7 +55,7 @@ def test_another_process_announces_and_ends(application, on_loop):
 def test_another_process_rings(application, on_loop, settings, monkeypatch, layer):
     """Whoever is rung does not wait for the time to look, which never comes here."""
     settings.CHANNEL_LAYERS = redis(layer)
-    monkeypatch.setattr(listeners, "PAUSE", 3600)
+    monkeypatch.setattr(feed, "PAUSE", 3600)
     # As on a machine that has been started just now, whose clock is near its beginning.
     monkeypatch.setattr(doorbell, "REJOIN", time.monotonic() + 3600)
     own, stream = on_loop(hear(application, **settings.CHANNEL_LAYERS))

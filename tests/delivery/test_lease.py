@@ -10,11 +10,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from django_mcp.conf import get_settings
-from django_mcp.store import requests, settling
-from django_mcp.store.audience import Audience
+from django_mcp.store.access.access_watch import Audience
 from django_mcp.store.ledger import PAUSE
-from django_mcp.store.requests import Requests
-from django_mcp.store.settling import Heartbeat, Settling
+from django_mcp.store.requests import recovery, running_requests
+from django_mcp.store.requests.recovery import Heartbeat, Settling
+from django_mcp.store.requests.running_requests import Requests
 from django_mcp.transport.streams import RETRY_MS
 
 pytestmark = pytest.mark.django_db
@@ -29,7 +29,7 @@ class Clock:
         self.now = 1000.0
         self.lease = get_settings().lease_seconds
         self.step = self.lease / STEPS
-        for module in (requests, settling):
+        for module in (running_requests, recovery):
             monkeypatch.setattr(module.time, "monotonic", lambda: self.now)
 
     def interval(self, tick: Callable[[], object]) -> float:

@@ -14,8 +14,8 @@ from django.contrib.auth.models import Permission
 
 from django_mcp import MCPServer, endpoint
 from django_mcp.models import Change, PendingRequest, Subscription
-from django_mcp.server.changes import Kind, Topic
-from django_mcp.store import changes
+from django_mcp.protocol.topics import Kind, Topic
+from django_mcp.store.changes import change_log
 from django_mcp.store.ledger import ledger
 from django_mcp.testing import MCPClient
 from django_mcp.transport import staying, streams
@@ -415,13 +415,13 @@ def test_many_streams_cost_one_query(application, on_loop, django_assert_num_que
     def plant(_: int) -> Any:
         return staying.Listener(
             server=server.name,
-            wanted={changes.Key("tools"): ["{}"]},
+            wanted={change_log.Key("tools"): ["{}"]},
             seen=0,
             deliver=found.extend,
             ready=lambda: True,
         )
 
-    changes.write(server.name, [Topic(Kind.TOOLS)])
+    change_log.write(server.name, [Topic(Kind.TOOLS)])
     duty = ledger().changes
     for listener in map(plant, range(500)):
         duty.add(listener)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from django_mcp.models import OutgoingMessage, PendingRequest, Stream
-from django_mcp.store import posts
+from django_mcp.store.delivery import stream_writer
 from tests.asgi import modern
 from tests.wire.speech import IDS
 
@@ -17,7 +17,7 @@ from .waiting import in_thread
 @pytest.fixture
 def unhurried(monkeypatch):
     """A moment that no machine is too slow for."""
-    monkeypatch.setattr(posts, "MOMENT", 60)
+    monkeypatch.setattr(stream_writer, "MOMENT", 60)
 
 
 def test_a_call_that_says_nothing_is_answered_in_one_piece_and_leaves_no_row(application, on_loop):

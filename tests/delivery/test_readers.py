@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from django_mcp.models import OutgoingMessage, Session, Stream
-from django_mcp.store import outbox, streams
-from django_mcp.store.readers import Reader, Readers
+from django_mcp.store.delivery import outbox, stream_rows
+from django_mcp.store.delivery.stream_readers import Reader, Readers
 
 
 class Connection:
@@ -45,7 +45,7 @@ def readers() -> Readers:
 
 def at_the_query(monkeypatch: Any, action: Any) -> None:
     """Do something once, when a look has asked how far the streams are."""
-    original, actions = streams.positions, [action]
+    original, actions = stream_rows.positions, [action]
 
     def positions(asked: Any) -> Any:
         found = original(asked)
@@ -53,7 +53,7 @@ def at_the_query(monkeypatch: Any, action: Any) -> None:
             actions.pop()()
         return found
 
-    monkeypatch.setattr(streams, "positions", positions)
+    monkeypatch.setattr(stream_rows, "positions", positions)
 
 
 def test_a_connection_that_joins_during_a_look_stays_and_is_found_by_the_next(readers, monkeypatch):

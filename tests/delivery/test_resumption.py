@@ -10,7 +10,7 @@ import pytest
 from django.core.asgi import get_asgi_application
 
 from django_mcp.models import OutgoingMessage, PendingRequest, Session, Stream
-from django_mcp.store import outbox
+from django_mcp.store.delivery import outbox
 from django_mcp.store.ledger import ledger
 from django_mcp.transport.streams import Mailbox, Shown
 

@@ -25,9 +25,9 @@ from django_mcp.auth import Principal, django_user
 from django_mcp.clock import DatabaseNow
 from django_mcp.logins import ended_logins, login_of
 from django_mcp.models import Subscription
-from django_mcp.store import audience as audience_module
-from django_mcp.store.audience import Audience
-from django_mcp.store.requests import Requests
+from django_mcp.store.access import access_watch as audience_module
+from django_mcp.store.access.access_watch import Audience
+from django_mcp.store.requests.running_requests import Requests
 from tests.asgi import urlconf
 
 from . import changing, site

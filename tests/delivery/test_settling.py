@@ -10,9 +10,9 @@ import pytest
 from django.db import connections
 
 from django_mcp.models import OutgoingMessage, PendingRequest, Stream, Subscription
-from django_mcp.store import settling
 from django_mcp.store.ledger import Ledger
-from django_mcp.store.settling import Heartbeat, settle
+from django_mcp.store.requests import recovery
+from django_mcp.store.requests.recovery import Heartbeat, settle
 from tests.wire.speech import IDS
 
 from . import site
@@ -59,7 +59,7 @@ def test_who_comes_back_hears_that_the_outcome_is_unknown(
     said, error = on_loop(main())
     assert said["params"]["data"] == "begun"
     assert (type(error["id"]), error["id"]) == (type(request_id), request_id)
-    assert error["error"] == {"code": -32603, "message": settling.UNKNOWN}
+    assert error["error"] == {"code": -32603, "message": recovery.UNKNOWN}
     row = PendingRequest.objects.get()
     assert (row.state, bool(row.ended)) == ("failed", True)
     assert Stream.objects.get().closed
@@ -233,7 +233,7 @@ def _at_once(start, work):
 class Clock:
     def __init__(self, monkeypatch):
         self.now = 1000.0
-        monkeypatch.setattr(settling.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(recovery.time, "monotonic", lambda: self.now)
 
     def tick(self, heartbeat, seconds, every=5):
         end = self.now + seconds

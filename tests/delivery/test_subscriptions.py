@@ -22,12 +22,12 @@ from django_mcp.models import (
     Stream,
     Subscription,
 )
+from django_mcp.protocol.topics import Kind, Topic
 from django_mcp.protocol.versions import LEGACY
-from django_mcp.server.changes import Kind, Topic
-from django_mcp.store import changes, folding, listeners, subscriptions
-from django_mcp.store.folding import OwnStream
+from django_mcp.store.changes import change_log, fanout, feed, subscription_rows
+from django_mcp.store.changes.fanout import OwnStream
+from django_mcp.store.delivery.stream_readers import Reader, Readers
 from django_mcp.store.ledger import ledger
-from django_mcp.store.readers import Reader, Readers
 from tests.asgi import urlconf
 from tests.store.aging import forget
 
@@ -164,10 +164,8 @@ def test_a_client_that_is_not_ready_is_told_when_it_is(application, on_loop):
 def test_a_storm_is_one_notification(application, on_loop, monkeypatch):
     """However many changes between two looks."""
     storm = threading.Event()
-    original = listeners.Changes._look
-    monkeypatch.setattr(
-        listeners.Changes, "_look", lambda self: not storm.is_set() and original(self)
-    )
+    original = feed.Changes._look
+    monkeypatch.setattr(feed.Changes, "_look", lambda self: not storm.is_set() and original(self))
 
     def blow() -> None:
         for _ in range(200):
@@ -295,13 +293,13 @@ def test_subscribing_changes_nothing_else_of_a_session(application, on_loop):
 
 def test_a_session_that_has_ended_cannot_subscribe(application, on_loop, monkeypatch):
     """Parent first: it ended after it was found."""
-    original = subscriptions.Subscriptions.subscribe
+    original = subscription_rows.Subscriptions.subscribe
 
     def late(self: Any, session: Any, uri: str) -> None:
         Session.objects.update(state="ended")
         original(self, session, uri)
 
-    monkeypatch.setattr(subscriptions.Subscriptions, "subscribe", late)
+    monkeypatch.setattr(subscription_rows.Subscriptions, "subscribe", late)
 
     async def main():
         client = await Client(application).open()
@@ -319,7 +317,7 @@ def test_a_session_that_has_ended_cannot_subscribe(application, on_loop, monkeyp
 @pytest.mark.parametrize("way", ["_show", "_queue"])
 def test_two_processes_never_fold_the_same_change(application, on_loop, monkeypatch, way):
     """Another process is quicker, between the moment of looking and that of writing."""
-    original, rivals = getattr(folding, way), []
+    original, rivals = getattr(fanout, way), []
 
     def write(folds: Any) -> Any:
         if not rivals:
@@ -327,8 +325,8 @@ def test_two_processes_never_fold_the_same_change(application, on_loop, monkeypa
             assert original(folds)
         return original(folds)
 
-    monkeypatch.setattr(folding, "_show", lambda folds: set())
-    monkeypatch.setattr(folding, way, write)
+    monkeypatch.setattr(fanout, "_show", lambda folds: set())
+    monkeypatch.setattr(fanout, way, write)
 
     async def main():
         client = await Client(application).open()
@@ -381,10 +379,10 @@ def test_a_stream_that_is_full_takes_what_fits_and_the_rest_waits(settings):
     settings.DJANGO_MCP = {**settings.DJANGO_MCP, "QUEUE_MESSAGES": 2}
     own = [replace(_planted(1), lists=frozenset({Kind.TOOLS, Kind.PROMPTS, Kind.RESOURCES}))]
     own[0].reader.ready = False
-    changes.write(server.name, [Topic(Kind.TOOLS), Topic(Kind.PROMPTS), Topic(Kind.RESOURCES)])
+    change_log.write(server.name, [Topic(Kind.TOOLS), Topic(Kind.PROMPTS), Topic(Kind.RESOURCES)])
 
     def fold():
-        folding.fold(own, changes.after({server.name: own[0].seen}))
+        fanout.fold(own, change_log.after({server.name: own[0].seen}))
         return OutgoingMessage.objects.count()
 
     assert [fold(), fold()] == [2, 2]
@@ -426,11 +424,11 @@ def test_a_stream_that_was_interrupted_goes_on_and_tells_what_changed(applicatio
 def test_a_connection_that_has_shown_all_is_handed_what_is_written(django_assert_max_num_queries):
     own, shown = _planted(1), []
     own.reader.deliver = shown.extend
-    changes.write(server.name, [Topic(Kind.TOOLS)])
-    news = changes.after({server.name: 0})
+    change_log.write(server.name, [Topic(Kind.TOOLS)])
+    news = change_log.after({server.name: 0})
     # Of these, two begin and end the transaction; nothing is read.
     with django_assert_max_num_queries(4):
-        assert folding.fold([own], news) == 1
+        assert fanout.fold([own], news) == 1
     assert [(each.seq, json.loads(each.body)["method"]) for each in shown] == [(1, TOOLS)]
     row = Stream.objects.get()
     assert (own.reader.cursor, row.delivered, row.next_seq) == (1, 1, 2)
@@ -440,11 +438,11 @@ def test_a_connection_that_has_shown_all_is_handed_what_is_written(django_assert
 def test_a_connection_that_is_behind_reads_what_is_written_in_its_turn(behind, monkeypatch):
     own, shown = _planted(1), []
     own.reader.deliver = shown.extend
-    changes.write(server.name, [Topic(Kind.TOOLS)])
-    original = folding._show
+    change_log.write(server.name, [Topic(Kind.TOOLS)])
+    original = fanout._show
     # Between the moment of looking and that of writing.
-    monkeypatch.setattr(folding, "_show", lambda folds: (move(behind), original(folds))[1])
-    folding.fold([own], changes.after({server.name: 0}))
+    monkeypatch.setattr(fanout, "_show", lambda folds: (move(behind), original(folds))[1])
+    fanout.fold([own], change_log.after({server.name: 0}))
     assert shown == []
     row = Stream.objects.get()
     assert (own.reader.cursor, row.delivered) == (0, 0)
@@ -455,9 +453,9 @@ def test_a_connection_that_has_gone_is_handed_nothing():
     """Whoever GETs next finds it; the one that has gone may have shown no id to come back with."""
     own, shown = _planted(1), []
     own.reader.deliver = shown.extend
-    changes.write(server.name, [Topic(Kind.TOOLS)])
+    change_log.write(server.name, [Topic(Kind.TOOLS)])
     Readers(lambda: "").remove(own.reader)
-    folding.fold([own], changes.after({server.name: 0}))
+    fanout.fold([own], change_log.after({server.name: 0}))
     assert shown == []
     assert Stream.objects.get().delivered == 0
 
@@ -466,22 +464,22 @@ def test_what_was_of_no_interest_makes_no_connection_read(django_assert_max_num_
     own, shown = _planted(1), []
     own.reader.deliver = shown.extend
     for kind in (Kind.PROMPTS, Kind.TOOLS):
-        changes.write(server.name, [Topic(kind)])
-        news = changes.after({server.name: own.seen})
+        change_log.write(server.name, [Topic(kind)])
+        news = change_log.after({server.name: own.seen})
         with django_assert_max_num_queries(4):
-            folding.fold([own], news)
+            fanout.fold([own], news)
     assert len(shown) == 1
 
 
 def test_a_connection_whose_client_is_not_ready_is_handed_nothing():
     own, shown = replace(_planted(1), initialized=False), []
     own.reader.deliver = shown.extend
-    changes.write(server.name, [Topic(Kind.TOOLS)])
-    news = changes.after({server.name: 0})
+    change_log.write(server.name, [Topic(Kind.TOOLS)])
+    news = change_log.after({server.name: 0})
     Session.objects.update(state=Session.State.OPENED)
-    assert folding.fold([own], news) == 0
+    assert fanout.fold([own], news) == 0
     Session.objects.update(state=Session.State.READY)
-    assert folding.fold([own], news) == 1
+    assert fanout.fold([own], news) == 1
     # That one is read in its turn; from now on they are handed over.
     assert (shown, own.initialized) == ([], True)
 
@@ -489,15 +487,15 @@ def test_a_connection_whose_client_is_not_ready_is_handed_nothing():
 def test_nothing_is_shown_that_could_not_be_written(monkeypatch):
     own, shown = _planted(1), []
     own.reader.deliver = shown.extend
-    changes.write(server.name, [Topic(Kind.TOOLS)])
-    news = changes.after({server.name: 0})
+    change_log.write(server.name, [Topic(Kind.TOOLS)])
+    news = change_log.after({server.name: 0})
     with monkeypatch.context() as planted:
-        planted.setattr(folding, "_messages", Mock(side_effect=OperationalError("planted")))
+        planted.setattr(fanout, "_messages", Mock(side_effect=OperationalError("planted")))
         with pytest.raises(OperationalError):
-            folding.fold([own], news)
+            fanout.fold([own], news)
     assert shown == []
     assert (own.reader.cursor, own.seen) == (0, 0)
-    assert folding.fold([own], news) == 1
+    assert fanout.fold([own], news) == 1
     assert len(shown) == 1
 
 
@@ -505,23 +503,23 @@ def test_many_streams_cost_a_look_and_a_transaction(django_assert_max_num_querie
     """What a change costs is little for each connection, and one query more for them all."""
     own = [_planted(number) for number in range(30)]
     seen = own[0].seen
-    changes.write(server.name, [Topic(Kind.TOOLS)])
+    change_log.write(server.name, [Topic(Kind.TOOLS)])
     with django_assert_max_num_queries(30 + 8):
-        assert folding.fold(own, changes.after({server.name: seen})) == 30
+        assert fanout.fold(own, change_log.after({server.name: seen})) == 30
     assert OutgoingMessage.objects.count() == 30
     with django_assert_max_num_queries(1):
-        assert not changes.after({server.name: own[0].seen})
+        assert not change_log.after({server.name: own[0].seen})
 
 
 def test_many_streams_take_their_turn(monkeypatch):
     """Others wait for the thread too; and a stream that is full keeps none from being served."""
-    monkeypatch.setattr(folding, "AT_ONCE", 10)
+    monkeypatch.setattr(fanout, "AT_ONCE", 10)
     own = sorted((_planted(number) for number in range(30)), key=lambda each: each.reader.stream)
     full = [each.reader.stream for each in own[:10]]
     Stream.objects.filter(pk__in=full).update(next_seq=10**6)
-    changes.write(server.name, [Topic(Kind.TOOLS)])
-    news = changes.after({server.name: 0})
-    assert [folding.fold(own, news) for _ in range(3)] == [10, 10, 0]
+    change_log.write(server.name, [Topic(Kind.TOOLS)])
+    news = change_log.after({server.name: 0})
+    assert [fanout.fold(own, news) for _ in range(3)] == [10, 10, 0]
     assert [each.seen for each in own] == [0] * 10 + [1] * 20
 
 
@@ -552,11 +550,9 @@ def _planted(number: int) -> OwnStream:
 
 def test_looks_that_are_rung_for_are_not_too_many(application, on_loop, monkeypatch):
     looks = []
-    original = listeners.Changes._look
-    monkeypatch.setattr(
-        listeners.Changes, "_look", lambda self: looks.append(None) or original(self)
-    )
-    monkeypatch.setattr(listeners, "GATHERING", 0.2)
+    original = feed.Changes._look
+    monkeypatch.setattr(feed.Changes, "_look", lambda self: looks.append(None) or original(self))
+    monkeypatch.setattr(feed, "GATHERING", 0.2)
 
     async def main():
         client = await Client(application).open()
@@ -575,7 +571,7 @@ def test_changes_of_another_server_are_its_own(application, on_loop):
     async def main():
         client = await Client(application).open()
         async with own_stream(client) as own:
-            await in_thread(changes.write, "another", [Topic(Kind.TOOLS)])
+            await in_thread(change_log.write, "another", [Topic(Kind.TOOLS)])
             ledger().ring_everybody()
             assert await own.is_silent(0.7)
 

@@ -17,22 +17,16 @@ from django_mcp import MCPServer, auth, conf, content, routing, testing
 from django_mcp import mcp_commands as prune_commands
 from django_mcp.contrib.tokens import mcp_commands
 from django_mcp.management.commands import mcp as command
-from django_mcp.protocol import bounded, messages
+from django_mcp.protocol import bounded, messages, uri_template
 from django_mcp.protocol.errors import ErrorCode
-from django_mcp.server import (
-    inlining,
-    leniency,
-    ports,
-    problems,
-    registry,
-    signature,
-    uri_template,
-)
+from django_mcp.server import inlining, leniency, ports, problems, registry, signature
 from django_mcp.server.context import Context
 from django_mcp.server.methods import completion, lifecycle, subscriptions
 from django_mcp.server.questions import asking, rounds
 from django_mcp.server.questions import fields as question_fields
-from django_mcp.store import inbox, limits, session_cache, sessions
+from django_mcp.store.access import rate_counters
+from django_mcp.store.requests import inbox
+from django_mcp.store.sessions import session_cache, session_rows
 from django_mcp.transport import failures, lanes
 from django_mcp.transport.views import MCPView
 from tests.clients.environments import REQUIREMENTS
@@ -129,11 +123,11 @@ LIMITS = {
     "Bytes of `clientInfo` in `initialize`, icons that do not fit left out, and as many of "
     "`capabilities`": lifecycle.MAX_INFO_BYTES,
     "Levels to which either of them may be nested": lifecycle.MAX_SENDER_DEPTH,
-    "Sessions that one `initialize` ends at most to make room": sessions.EVICTED_AT_ONCE,
+    "Sessions that one `initialize` ends at most to make room": session_rows.EVICTED_AT_ONCE,
     "Cancellations that a session may leave for calls that are not known yet": inbox.MAX_EARLY,
     "Threads that wait for answers without keeping others from running": lanes.MAX_IDLE,
     "Sessions that a process remembers at the same time": session_cache.MAX_SESSIONS,
-    "Callers that a process counts for itself at the same time": limits.MAX_COUNTS,
+    "Callers that a process counts for itself at the same time": rate_counters.MAX_COUNTS,
     "Rows that `mcp prune` removes at most in one statement": prune_commands.MAX_BATCH_SIZE,
     "Days for which `mcp token create` issues a token": mcp_commands.MAX_DAYS,
 }

@@ -24,8 +24,8 @@ from django_mcp.asgi import mount
 from django_mcp.auth import public
 from django_mcp.models import PendingRequest
 from django_mcp.protocol import messages
-from django_mcp.store import posts
-from django_mcp.store.requests import Requests
+from django_mcp.store.delivery import stream_writer
+from django_mcp.store.requests.running_requests import Requests
 from django_mcp.transport import answering, making
 from django_mcp.transport.threads import DaemonThread
 from tests.asgi import modern, post, run, urlconf
@@ -156,7 +156,7 @@ def test_an_asynchronous_call_in_a_session_that_is_remembered_costs_no_more(cost
 @pytest.mark.skipif(not EAGER, reason="Python 3.12 has tasks that run at once")
 def test_a_call_that_speaks_and_ends_with_that_costs_no_more(costs, monkeypatch):
     # So that no machine is too slow for it.
-    monkeypatch.setattr(posts, "MOMENT", 60)
+    monkeypatch.setattr(stream_writer, "MOMENT", 60)
     quiet = cost_of(costs, "aadd", in_session=True)
     assert cost_of(costs, "atell", in_session=True) == quiet
     assert not PendingRequest.objects.exists()

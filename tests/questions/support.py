@@ -11,14 +11,15 @@ from django.contrib.auth.models import AnonymousUser
 from django.test import RequestFactory
 
 from django_mcp import MCPServer
+from django_mcp.principal import Principal
 from django_mcp.protocol.errors import MCPError
-from django_mcp.protocol.lifecycle import Sender
+from django_mcp.protocol.lifecycle import Sender, SessionInfo
 from django_mcp.protocol.messages import Request
 from django_mcp.protocol.versions import BY_NAME
 from django_mcp.server.calling import Result
 from django_mcp.server.dispatcher import dispatch
 from django_mcp.server.exchange import Exchange
-from django_mcp.server.ports import Policy, Ports, Principal, SessionInfo
+from django_mcp.server.ports import Policy, Ports
 from django_mcp.server.progress import Progress
 from django_mcp.testing import Answer, MCPClient
 from django_mcp.testing.user import CAPABILITIES, Answers, Asked, ScriptedUser

@@ -14,8 +14,8 @@ from django.db import OperationalError
 
 from django_mcp import Ask, Context, Elicit, MCPServer, RegistrationError, ToolError, endpoint
 from django_mcp.asgi import mount
-from django_mcp.redeemed_states import RedeemedState
-from django_mcp.store import redeeming
+from django_mcp.models import RedeemedState
+from django_mcp.store.access import redeemed_states
 from django_mcp.testing.user import CAPABILITIES
 from django_mcp.transport.lanes import call_lanes
 from tests import asgi
@@ -172,13 +172,13 @@ def test_while_nobody_can_write_it_down_nothing_is_done(monkeypatch):
 @pytest.mark.django_db
 def test_a_commit_whose_answer_was_lost_is_found_again(monkeypatch):
     """The row is there when it is written once more: it is this call's own."""
-    original, attempts = redeeming._redeem, []
+    original, attempts = redeemed_states._redeem, []
 
     def lose(*args: Any) -> bool:
         attempts.append(original(*args))
         return original(*args)
 
-    monkeypatch.setattr(redeeming, "_redeem", lose)
+    monkeypatch.setattr(redeemed_states, "_redeem", lose)
     client = modern(refund, once=True)
     asked = client.tool("it")
     again(client, asked, YES).assert_ok()
@@ -193,7 +193,7 @@ def test_what_was_redeemed_is_forgotten_when_its_state_has_expired(settings):
     again(client, client.tool("it"), YES).assert_ok()
     let_pass(seconds=600)
     assert prune() == {}
-    let_pass(seconds=redeeming.CLOCKS_DIFFER_SECONDS + 10)
+    let_pass(seconds=redeemed_states.CLOCKS_DIFFER_SECONDS + 10)
     assert prune() == {"redeemed states": 1}
 
 
@@ -214,7 +214,7 @@ def test_of_many_at_once_one_wins(settings, tool, monkeypatch):
     """At the mount, on threads of their own: all come to the point before the first goes on."""
     settings.ROOT_URLCONF = asgi.urlconf(endpoint("mcp", server=server))
     settings.DJANGO_MCP = {**settings.DJANGO_MCP, "LANES": 6}
-    together, original = threading.Barrier(6, timeout=20), redeeming._redeem
+    together, original = threading.Barrier(6, timeout=20), redeemed_states._redeem
 
     def meet(*args: Any) -> bool:
         if not getattr(seen, "here", False):
@@ -223,7 +223,7 @@ def test_of_many_at_once_one_wins(settings, tool, monkeypatch):
         return original(*args)
 
     seen = threading.local()
-    monkeypatch.setattr(redeeming, "_redeem", meet)
+    monkeypatch.setattr(redeemed_states, "_redeem", meet)
 
     async def main() -> list[Any]:
         served = mount(get_asgi_application())

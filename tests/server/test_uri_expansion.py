@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from django_mcp.server.uri_template import URITemplate, canonical
+from django_mcp.protocol.uri_template import URITemplate, canonical
 
 VALUES = {
     "var": "value",

@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from django_mcp import RegistrationError
-from django_mcp.server.uri_template import MAX_LENGTH, URITemplate
+from django_mcp.protocol.uri_template import MAX_LENGTH, InvalidURITemplate, URITemplate
 
 MATCHES = [
     # simple expansion
@@ -141,7 +140,7 @@ def test_variables_are_in_the_order_of_the_template():
     ],
 )
 def test_what_cannot_be_matched_is_refused(template, reason):
-    with pytest.raises(RegistrationError, match=reason):
+    with pytest.raises(InvalidURITemplate, match=reason):
         URITemplate(template)
 
 

@@ -7,20 +7,20 @@ from typing import Any
 
 from django.db.models import DateTimeField, F
 
-from django_mcp.call_counts import CallCount
 from django_mcp.clock import DatabaseNow
 from django_mcp.contrib.tokens.models import Token
 from django_mcp.models import (
+    CallCount,
     Change,
     OutgoingMessage,
     PendingRequest,
+    RedeemedState,
     Session,
     Stream,
     Subscription,
 )
-from django_mcp.redeemed_states import RedeemedState
 from django_mcp.store.cleanup import BATCH, kinds
-from django_mcp.store.pending import lease
+from django_mcp.store.requests.pending import lease
 
 TABLES = (
     *(Session, Stream, OutgoingMessage, PendingRequest, Subscription, Change, CallCount),

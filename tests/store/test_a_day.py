@@ -13,12 +13,13 @@ from django.db import connection
 from django_mcp.clock import DatabaseNow
 from django_mcp.models import Change, PendingRequest
 from django_mcp.protocol.errors import SessionNotFound
-from django_mcp.server.changes import Kind, Topic
-from django_mcp.server.rates import Rate
-from django_mcp.store import changes, limits
+from django_mcp.protocol.topics import Kind, Topic
+from django_mcp.rates import Rate
+from django_mcp.store.access import rate_counters
+from django_mcp.store.access.redeemed_states import redeem
+from django_mcp.store.changes import change_log
 from django_mcp.store.cleanup import kinds
-from django_mcp.store.redeeming import redeem
-from django_mcp.store.settling import settle
+from django_mcp.store.requests.recovery import settle
 from django_mcp.store.sweep import Sweep
 
 from .aging import let_pass, row_counts
@@ -55,8 +56,8 @@ class Site:
                 self.use(visit)
             except SessionNotFound:
                 self.visits.remove(visit)
-        changes.write(SERVER, [self.resource() for _ in range(5)])
-        changes.write(SERVER, [Topic(Kind.TOOLS)])
+        change_log.write(SERVER, [self.resource() for _ in range(5)])
+        change_log.write(SERVER, [Topic(Kind.TOOLS)])
         let_pass(minutes=STEP)
 
     def end(self) -> None:
@@ -79,7 +80,7 @@ class Site:
             visit.leave()
 
     def call(self, visit: Visit, number: int) -> None:
-        limits.spend(f"{visit.info.id}-{number}", Rate(100, PERIOD * 60))
+        rate_counters.spend(f"{visit.info.id}-{number}", Rate(100, PERIOD * 60))
         redeem(uuid4())
         running = visit.call(DEAD if self.chance.random() < 0.1 else ALIVE, number)
         for _ in range(WORDS - 1):

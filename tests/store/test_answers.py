@@ -9,10 +9,10 @@ import pytest
 
 from django_mcp.models import PendingRequest
 from django_mcp.protocol.messages import Response
-from django_mcp.store.audience import Audience
-from django_mcp.store.inbox import Inbox
-from django_mcp.store.requests import Requests
-from django_mcp.store.settling import settle
+from django_mcp.store.access.access_watch import Audience
+from django_mcp.store.requests.inbox import Inbox
+from django_mcp.store.requests.recovery import settle
+from django_mcp.store.requests.running_requests import Requests
 
 from .aging import let_pass
 from .visiting import DEAD, SERVER, Process, Running, Visit

@@ -14,12 +14,14 @@ from django.db import IntegrityError, connection, transaction
 from django_mcp.clock import DatabaseNow
 from django_mcp.models import PendingRequest, Session
 from django_mcp.protocol.errors import SessionNotFound, Unavailable
-from django_mcp.store import cleanup, outbox, sessions
+from django_mcp.store import cleanup
 from django_mcp.store.cleanup import kinds
 from django_mcp.store.database import wait_briefly
-from django_mcp.store.living import LIVE
-from django_mcp.store.sessions import end_expired
-from django_mcp.store.settling import settle
+from django_mcp.store.delivery import outbox
+from django_mcp.store.requests.recovery import settle
+from django_mcp.store.sessions import session_rows
+from django_mcp.store.sessions.liveness import LIVE
+from django_mcp.store.sessions.session_rows import end_expired
 from django_mcp.store.sweep import Sweep
 
 from .aging import forget, let_pass, prune, row_counts
@@ -89,7 +91,7 @@ def test_whoever_registers_first_keeps_the_session(monkeypatch, made, end, look)
 @pytest.mark.usefixtures("_cramped")
 def test_whoever_ends_the_session_first_leaves_no_call(monkeypatch, made, end, look):
     visit = made()
-    inside, found = threading.Event(), getattr(sessions, look)
+    inside, found = threading.Event(), getattr(session_rows, look)
 
     def slowly() -> Any:
         if connection.in_atomic_block:  # with the session locked
@@ -101,7 +103,7 @@ def test_whoever_ends_the_session_first_leaves_no_call(monkeypatch, made, end, l
         assert inside.wait(BOUND)
         return register(visit)
 
-    monkeypatch.setattr(sessions, look, slowly)
+    monkeypatch.setattr(session_rows, look, slowly)
     ended, (_, lost) = at_once(lambda: end(visit), late)
     assert (ended, lost, visit.row.state) == (1, True, "ended")
     assert not PendingRequest.objects.exists()

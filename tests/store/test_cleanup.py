@@ -9,11 +9,15 @@ from django.test.utils import CaptureQueriesContext
 from django_mcp.clock import DatabaseNow
 from django_mcp.contrib.tokens.models import Token
 from django_mcp.models import Change, PendingRequest, Session, Stream, Subscription
-from django_mcp.server.rates import Rate
-from django_mcp.store import changes, cleanup, inbox, limits, outbox
-from django_mcp.store.batches import Question
+from django_mcp.rates import Rate
+from django_mcp.store import cleanup
+from django_mcp.store.access import rate_counters
+from django_mcp.store.changes import change_log
 from django_mcp.store.cleanup import BATCH, kinds
-from django_mcp.store.settling import settle
+from django_mcp.store.delivery import outbox
+from django_mcp.store.delivery.records import Question
+from django_mcp.store.requests import inbox
+from django_mcp.store.requests.recovery import settle
 
 from .aging import forget, let_pass, prune, row_counts
 from .visiting import DEAD, SERVER, Listening, Running, Visit, plant, resource
@@ -37,7 +41,7 @@ def test_nothing_that_is_in_use_is_due():
     visit.cancel("early")
     Listening(resource(2))
     Listening(resource(3)).end()
-    changes.write(SERVER, [resource(1), resource(2)])
+    change_log.write(SERVER, [resource(1), resource(2)])
     before = row_counts()
     assert prune() == {}
     assert row_counts() == before
@@ -297,7 +301,7 @@ def test_what_nobody_has_settled_for_a_day_is_dead_to_everybody():
 def test_changes_that_were_heard_for_the_last_time_go_after_a_day():
     visit = Visit()
     visit.subscribe(resource(1), resource(2))
-    changes.write(SERVER, [resource(1), resource(2)])
+    change_log.write(SERVER, [resource(1), resource(2)])
     Subscription.objects.filter(uri=resource(2).uri).delete()
     let_pass(hours=23)
     visit.use()
@@ -310,7 +314,7 @@ def test_changes_that_were_heard_for_the_last_time_go_after_a_day():
 def test_a_change_that_is_made_again_meanwhile_stays(monkeypatch):
     visit = Visit()
     visit.subscribe(resource(1))
-    changes.write(SERVER, [resource(1)])
+    change_log.write(SERVER, [resource(1)])
     let_pass(days=2)
     visit.use()
     Subscription.objects.all().delete()
@@ -319,7 +323,7 @@ def test_a_change_that_is_made_again_meanwhile_stays(monkeypatch):
     def late(rows, keys):
         if keys:
             visit.subscribe(resource(1))
-            changes.write(SERVER, [resource(1)])
+            change_log.write(SERVER, [resource(1)])
         return delete(rows, keys)
 
     monkeypatch.setattr(cleanup, "_delete", late)
@@ -331,7 +335,7 @@ def test_a_change_that_is_made_again_meanwhile_stays(monkeypatch):
 
 
 def test_counts_go_when_their_period_is_over():
-    assert limits.spend("a digest", Rate(1, 60)) == 0
+    assert rate_counters.spend("a digest", Rate(1, 60)) == 0
     let_pass(seconds=55)
     assert prune() == {}
     let_pass(seconds=10)

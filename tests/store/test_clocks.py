@@ -13,11 +13,11 @@ import pytest
 from django.utils import timezone
 
 from django_mcp.protocol.errors import SessionNotFound
-from django_mcp.server.rates import Rate
-from django_mcp.store import limits
-from django_mcp.store.audience import Audience
-from django_mcp.store.requests import Requests
-from django_mcp.store.settling import settle
+from django_mcp.rates import Rate
+from django_mcp.store.access import rate_counters
+from django_mcp.store.access.access_watch import Audience
+from django_mcp.store.requests.recovery import settle
+from django_mcp.store.requests.running_requests import Requests
 
 from .aging import let_pass, prune
 from .visiting import DEAD, NOBODY, Listening, Visit, resource
@@ -119,7 +119,7 @@ def test_the_period_of_a_limit_is_the_same_for_all(clocks):
     rate = Rate(1, 60)
     for one, other in (clocks, clocks[::-1]):
         with one():
-            assert limits.spend("key", rate) == 0
+            assert rate_counters.spend("key", rate) == 0
         with other():
-            assert 0 < limits.spend("key", rate) <= 60
+            assert 0 < rate_counters.spend("key", rate) <= 60
         let_pass(seconds=61)

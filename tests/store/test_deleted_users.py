@@ -13,9 +13,10 @@ from django.db.models.deletion import Collector
 from django.db.models.signals import pre_delete
 
 from django_mcp.models import PendingRequest, Session
-from django_mcp.server.ports import Principal
-from django_mcp.store import leaving, outbox
+from django_mcp.principal import Principal
+from django_mcp.store.access import user_deletion
 from django_mcp.store.database import insist
+from django_mcp.store.delivery import outbox
 
 from .aging import row_counts
 from .visiting import Listening, Running, Visit, resource
@@ -134,14 +135,14 @@ def test_what_is_begun_before_the_user_is_locked_goes_too(monkeypatch, anna, act
     if connection.vendor == "sqlite":
         pytest.skip("on SQLite nobody else writes once the deletion has begun")
     visit = leave_everything(anna)
-    lock = leaving._lock_living
+    lock = user_deletion._lock_living
 
     def meanwhile(*args: Any) -> None:
         if act is not call:
             lock(*args)
         at_once(lambda: act(visit))
 
-    monkeypatch.setattr(leaving, "_lock_living", meanwhile)
+    monkeypatch.setattr(user_deletion, "_lock_living", meanwhile)
     delete(anna)
     assert not any(row_counts().values())
 

@@ -9,8 +9,8 @@ import pytest
 
 from django_mcp.models import PendingRequest
 from django_mcp.store import ledger
+from django_mcp.store.delivery.stream_writer import MOMENT
 from django_mcp.store.ledger import Ledger
-from django_mcp.store.posts import MOMENT
 
 from .visiting import Visit
 

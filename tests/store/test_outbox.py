@@ -10,9 +10,9 @@ from django.db import OperationalError, connection
 
 from django_mcp.models import PendingRequest, Session
 from django_mcp.protocol.messages import encode
-from django_mcp.store.batches import Kept, Question
-from django_mcp.store.outbox import keep
-from django_mcp.store.sessions import end_sessions, note_use
+from django_mcp.store.delivery.outbox import keep
+from django_mcp.store.delivery.records import Kept, Question
+from django_mcp.store.sessions.session_rows import end_sessions, note_use
 
 from .visiting import ALIVE, Running, Visit
 from .writing import at_once

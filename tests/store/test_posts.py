@@ -9,9 +9,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from django_mcp.models import PendingRequest
-from django_mcp.server.ports import Principal
-from django_mcp.store.batches import Call, Question
-from django_mcp.store.posts import FEW, MOMENT, Post
+from django_mcp.principal import Principal
+from django_mcp.store.delivery.records import Call, Question
+from django_mcp.store.delivery.stream_writer import FEW, MOMENT, Post
 
 from .visiting import Visit
 

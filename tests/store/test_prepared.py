@@ -7,8 +7,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from django_mcp.models import Session
-from django_mcp.store.finding import digest, find_sessions
 from django_mcp.store.prepared import MOST, SIZES
+from django_mcp.store.sessions.finding import digest, find_sessions
 
 from .visiting import Visit
 

@@ -19,15 +19,15 @@ from django.test.utils import CaptureQueriesContext
 
 from django_mcp.clock import DatabaseNow
 from django_mcp.models import PendingRequest, Session
+from django_mcp.principal import Principal
 from django_mcp.protocol.errors import SessionNotFound
-from django_mcp.protocol.lifecycle import Sender
+from django_mcp.protocol.lifecycle import Sender, SessionInfo
 from django_mcp.protocol.versions import NEWEST_LEGACY
-from django_mcp.server.ports import Principal, SessionInfo
-from django_mcp.store import finding, session_cache
 from django_mcp.store.doorbell import FORGET
-from django_mcp.store.finding import digest, find_sessions
 from django_mcp.store.ledger import ledger
-from django_mcp.store.sessions import SessionStore, end_sessions
+from django_mcp.store.sessions import finding, session_cache
+from django_mcp.store.sessions.finding import digest, find_sessions
+from django_mcp.store.sessions.session_rows import SessionStore, end_sessions
 from tests.forking import in_child, needs_fork
 from tests.services import REDIS_URL, require_redis
 

@@ -15,15 +15,15 @@ from django.test.utils import CaptureQueriesContext
 
 from django_mcp.clock import DatabaseNow
 from django_mcp.models import PendingRequest, Session
+from django_mcp.principal import Principal
 from django_mcp.protocol.errors import SessionNotFound, Unavailable
 from django_mcp.protocol.lifecycle import Sender
 from django_mcp.protocol.versions import NEWEST_LEGACY
-from django_mcp.server.ports import Principal
-from django_mcp.store import sessions
 from django_mcp.store.database import is_in_transaction
-from django_mcp.store.finding import digest, find_sessions
-from django_mcp.store.living import live_sessions
-from django_mcp.store.sessions import SessionStore, end_sessions
+from django_mcp.store.sessions import session_rows
+from django_mcp.store.sessions.finding import digest, find_sessions
+from django_mcp.store.sessions.liveness import live_sessions
+from django_mcp.store.sessions.session_rows import SessionStore, end_sessions
 from django_mcp.testing import MCPClient
 
 from .aging import forget
@@ -332,7 +332,7 @@ def test_who_has_chosen_what_another_one_ends_looks_for_more(limit, monkeypatch)
     limit(3)
     for _ in range(3):
         open_session()
-    choose = sessions._longest_idle
+    choose = session_rows._longest_idle
 
     def late(*given: Any) -> Any:
         keys = choose(*given)
@@ -340,7 +340,7 @@ def test_who_has_chosen_what_another_one_ends_looks_for_more(limit, monkeypatch)
         open_session()
         return keys
 
-    monkeypatch.setattr(sessions, "_longest_idle", late)
+    monkeypatch.setattr(session_rows, "_longest_idle", late)
     assert open_session()[0].pk in live_ones()
     assert len(live_ones()) == 3
 

@@ -9,21 +9,23 @@ from django.contrib.auth.models import AnonymousUser
 
 from django_mcp.conf import get_settings
 from django_mcp.models import OutgoingMessage, PendingRequest, Session, Stream
+from django_mcp.principal import Principal
 from django_mcp.protocol.lifecycle import Sender
 from django_mcp.protocol.messages import Notification, encode, notification
+from django_mcp.protocol.topics import Kind, Topic
 from django_mcp.protocol.versions import NEWEST_LEGACY
-from django_mcp.server.changes import Kind, Topic
-from django_mcp.server.ports import Principal
-from django_mcp.server.rates import Rate
-from django_mcp.store import changes, limits, outbox, streams
-from django_mcp.store.batches import Call, Kept, Question
-from django_mcp.store.finding import digest
-from django_mcp.store.inbox import Inbox
-from django_mcp.store.outbox import Process, keep
-from django_mcp.store.posts import Post
-from django_mcp.store.redeeming import redeem
-from django_mcp.store.sessions import SessionStore
-from django_mcp.store.subscriptions import Subscriptions, begin_listening, end_listening
+from django_mcp.rates import Rate
+from django_mcp.store.access import rate_counters
+from django_mcp.store.access.redeemed_states import redeem
+from django_mcp.store.changes import change_log
+from django_mcp.store.changes.subscription_rows import Subscriptions, begin_listening, end_listening
+from django_mcp.store.delivery import outbox, stream_rows
+from django_mcp.store.delivery.outbox import Process, keep
+from django_mcp.store.delivery.records import Call, Kept, Question
+from django_mcp.store.delivery.stream_writer import Post
+from django_mcp.store.requests.inbox import Inbox
+from django_mcp.store.sessions.finding import digest
+from django_mcp.store.sessions.session_rows import SessionStore
 
 from .aging import forget, let_pass
 
@@ -127,7 +129,7 @@ class Visit:
 
     def listen(self) -> Stream:
         """Return its own stream."""
-        return streams.open_own(self.info)
+        return stream_rows.open_own(self.info)
 
     def hear(self, *words: str) -> None:
         """Get messages into its own stream."""
@@ -181,8 +183,8 @@ def plant(number: int) -> None:
         visit.cancel(index)
         visit.call().ask().end()
         Listening(resource(index)).end()
-        changes.write(SERVER, [resource(index)])
-        limits.spend(str(index), Rate(1, 60))
+        change_log.write(SERVER, [resource(index)])
+        rate_counters.spend(str(index), Rate(1, 60))
         redeem(uuid4())
     let_pass(seconds=seconds)
     assert forget("expired sessions, which end") == number

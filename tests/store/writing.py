@@ -12,12 +12,12 @@ from typing import Any
 from django.db import DatabaseError, connections
 
 from django_mcp.models import PendingRequest
+from django_mcp.principal import Principal
 from django_mcp.protocol.errors import SessionNotFound
-from django_mcp.server.ports import Principal
-from django_mcp.store import outbox
-from django_mcp.store.batches import Question
 from django_mcp.store.database import has_collided
-from django_mcp.store.outbox import keep
+from django_mcp.store.delivery import outbox
+from django_mcp.store.delivery.outbox import keep
+from django_mcp.store.delivery.records import Question
 
 from .visiting import ALIVE, NOBODY, Running, Visit, resource
 

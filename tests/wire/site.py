@@ -17,7 +17,7 @@ from django_mcp import Context, MCPServer, ResourceNotFound, ToolError
 from django_mcp.models import Session
 from django_mcp.protocol.errors import ErrorCode, MCPError
 from django_mcp.server import content
-from django_mcp.store.finding import digest
+from django_mcp.store.sessions.finding import digest
 
 ICON = mcp_types.Icon(
     src="https://example.com/i.png", mime_type="image/png", sizes=["48x48"], theme="dark"

@@ -14,8 +14,8 @@ from django.test.utils import CaptureQueriesContext
 from django_mcp import MCPServer, endpoint
 from django_mcp.auth import Principal
 from django_mcp.models import CallCount, PendingRequest, Session
-from django_mcp.server.rates import Rate
-from django_mcp.store import limits
+from django_mcp.rates import Rate
+from django_mcp.store.access import rate_counters
 from django_mcp.transport.limiting import _neighbourhood
 from tests.asgi import urlconf
 
@@ -72,7 +72,7 @@ def _limited(settings: Any) -> Iterator[None]:
     made.clear()
     allowed.clear()
     yield
-    limits._store.back()
+    rate_counters._store.back()
 
 
 def limit(settings: Any, rate: str, **more: Any) -> None:
@@ -208,7 +208,7 @@ def test_a_period_that_has_ended_is_followed_by_another(caller):
 def test_counts_of_periods_long_gone_are_removed():
     CallCount.objects.create(key="a", number=1, ends="2020-01-01T00:00:00Z")
     CallCount.objects.create(key="b", number=1, ends="2120-01-01T00:00:00Z")
-    assert limits.prune() == 1
+    assert rate_counters.prune() == 1
     assert CallCount.objects.get().key == "b"
 
 
@@ -264,15 +264,21 @@ def test_without_the_database_calls_go_on(caller, monkeypatch):
     def away(*args: Any) -> None:
         raise OperationalError("planted")
 
-    monkeypatch.setattr(limits, "_count", away)
+    monkeypatch.setattr(rate_counters, "_count", away)
     assert statuses(caller, "rare", 3) == [200, 200, 429]
 
 
 def test_a_process_forgets_whom_it_counted_first_when_it_counts_too_many(monkeypatch):
-    monkeypatch.setattr(limits, "MAX_COUNTS", 2)
+    monkeypatch.setattr(rate_counters, "MAX_COUNTS", 2)
     rate = Rate.parse("1/h per process")
-    assert [limits.spend(key, rate) > 0 for key in "aabca"] == [False, True, False, False, False]
-    assert len(limits._process._counts) == 2
+    assert [rate_counters.spend(key, rate) > 0 for key in "aabca"] == [
+        False,
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert len(rate_counters._process._counts) == 2
 
 
 @pytest.mark.parametrize(

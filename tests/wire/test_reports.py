@@ -133,7 +133,7 @@ def test_no_frame_of_a_traceback_shows_it(door, monkeypatch, caplog, method):
         raise RuntimeError("planted")
 
     monkeypatch.setattr(gate, "find_sessions", fail)
-    monkeypatch.setattr("django_mcp.store.sessions.read_sessions", fail)
+    monkeypatch.setattr("django_mcp.store.sessions.session_rows.read_sessions", fail)
     caller = Caller(door).with_headers(Mcp_Session_Id=SECRET)
     if method == "POST":
         caller.post(request("ping"))

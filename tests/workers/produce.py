@@ -13,7 +13,7 @@ import django
 
 def main(stream: uuid.UUID, first: int, count: int) -> None:
     """Queue them, a few at a time; wait where there is no room."""
-    from django_mcp.store import outbox  # noqa: PLC0415
+    from django_mcp.store.delivery import outbox  # noqa: PLC0415
     from django_mcp.store.ledger import ledger  # noqa: PLC0415
 
     number = first

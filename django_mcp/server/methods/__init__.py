@@ -10,12 +10,13 @@ import mcp_types
 from pydantic import BaseModel
 
 from ...protocol.bounded import MAX_ITEMS, Validator
+from ...protocol.lifecycle import SessionInfo
 from ...protocol.messages import Notification
 from ...protocol.versions import LEGACY, MODERN, REVISIONS, Revision
 from ..calling import Outcome
 from ..capabilities import FEATURES
 from ..exchange import Exchange
-from ..ports import Ports, SessionInfo
+from ..ports import Ports
 from ..registry import MCPServer
 from . import completion, lifecycle, logging, prompts, resources, subscriptions, tools
 

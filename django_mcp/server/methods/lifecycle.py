@@ -7,14 +7,14 @@ from typing import Any, Final
 from mcp_types import InitializeRequestParams, RequestParams
 
 from ...protocol.errors import invalid_params
-from ...protocol.lifecycle import Sender, negotiate
+from ...protocol.lifecycle import Sender, SessionInfo, negotiate
 from ...protocol.messages import Notification, encode, is_request_id
 from ...protocol.versions import MODERN, fit
 from ..calling import Result
 from ..capabilities import capabilities
 from ..exchange import Exchange
 from ..paging import list_caching
-from ..ports import Ports, SessionInfo
+from ..ports import Ports
 from ..results import dump
 
 MAX_INFO_BYTES: Final = 8 * 1024

@@ -12,10 +12,10 @@ from mcp_types import PaginatedRequestParams, ReadResourceRequestParams, ReadRes
 
 from ...protocol.cursors import Cursor, invalid_cursor
 from ...protocol.errors import MCPError, invalid_params
+from ...protocol.topics import Topic
 from ...protocol.versions import Revision, fit, fit_contents
 from .. import content
 from ..calling import Caching, Call, Outcome, Result
-from ..changes import Topic
 from ..exchange import Exchange
 from ..failures import Failure, Kind, Rescue
 from ..paging import REGISTERED, describe, list_caching, listed, page, read_cursor

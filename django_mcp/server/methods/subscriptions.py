@@ -15,13 +15,13 @@ from mcp_types import (
     UnsubscribeRequestParams,
 )
 
+from ...principal import Guard
 from ...protocol.errors import invalid_params
 from ...protocol.messages import Notification
+from ...protocol.topics import Kind, Topic, too_many_subscriptions
 from ..calling import Call, Outcome, Result
 from ..capabilities import FEATURES
-from ..changes import Kind, Topic, too_many_subscriptions
 from ..exchange import Exchange
-from ..ports import Guard
 from .resources import Served, look_up, readable_topic
 
 SUBSCRIPTION_ID: Final = "io.modelcontextprotocol/subscriptionId"

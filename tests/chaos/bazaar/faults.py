@@ -6,14 +6,16 @@ import os
 from typing import Any
 
 from django_mcp.models import OutgoingMessage, PendingRequest, Session, Stream
-from django_mcp.store import changes, outbox, settling
-from django_mcp.store.readers import Readers
+from django_mcp.store.changes import change_log
+from django_mcp.store.delivery import outbox
+from django_mcp.store.delivery.stream_readers import Readers
+from django_mcp.store.requests import recovery
 from django_mcp.transport import usercode
 
 
 def never_settles() -> None:
     """Leave what the dead have left. Their clients wait for ever."""
-    settling.settle = lambda: []
+    recovery.settle = lambda: []
 
 
 def unfenced() -> None:
@@ -68,12 +70,12 @@ def broadcasts() -> None:
 
 def keeps_changes_to_itself() -> None:
     """Tell of a change only whoever listens at the process that made it."""
-    write, after = changes.write, changes.after
+    write, after = change_log.write, change_log.after
     made: set[Any] = set()
 
     def wrote(server: str, topics: Any) -> Any:
         topics = list(topics)
-        made.update(changes.key_of(topic) for topic in topics)
+        made.update(change_log.key_of(topic) for topic in topics)
         return write(server, topics)
 
     def own_after(numbers: Any) -> Any:
@@ -82,7 +84,7 @@ def keeps_changes_to_itself() -> None:
             news.changed = {key: serial for key, serial in news.changed.items() if key in made}
         return found
 
-    changes.write, changes.after = wrote, own_after
+    change_log.write, change_log.after = wrote, own_after
 
 
 def keeps_states_to_itself() -> None:

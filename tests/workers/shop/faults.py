@@ -6,8 +6,10 @@ import time
 from typing import Any
 
 from django_mcp.models import CallCount, OutgoingMessage, Session, Stream
-from django_mcp.store import ledger, limits, outbox, streams
-from django_mcp.store.readers import Reader, Readers
+from django_mcp.store import ledger
+from django_mcp.store.access import rate_counters
+from django_mcp.store.delivery import outbox, stream_rows
+from django_mcp.store.delivery.stream_readers import Reader, Readers
 
 from .gates import gates
 
@@ -88,7 +90,7 @@ def deaf() -> None:
 
 def resends() -> None:
     """Deliver to every connection of a stream, whichever is the newest."""
-    streams.mark_delivered = lambda stream, epoch, seq: True
+    stream_rows.mark_delivered = lambda stream, epoch, seq: True
     Readers._may_deliver = lambda self, reader, row: row is not None  # type: ignore[method-assign]
 
 
@@ -159,7 +161,7 @@ def looks_first() -> None:
         CallCount.objects.filter(key=key).update(number=row.number + 1)
         return True
 
-    limits._count = count
+    rate_counters._count = count
 
 
 def looks_first_in_cache() -> None:
@@ -171,4 +173,4 @@ def looks_first_in_cache() -> None:
         cache.set(key, number + 1)
         return 0.0 if number < rate.number else 1.0
 
-    limits._spend_in_cache = spend
+    rate_counters._spend_in_cache = spend

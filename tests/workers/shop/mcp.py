@@ -16,9 +16,9 @@ from django.db.models import Count, Max
 
 from django_mcp import Context, mcp
 from django_mcp.models import PendingRequest, Session, Stream
-from django_mcp.store import outbox
-from django_mcp.store.finding import digest
+from django_mcp.store.delivery import outbox
 from django_mcp.store.ledger import ledger
+from django_mcp.store.sessions.finding import digest
 from django_mcp.transport.connections import open_connections
 from django_mcp.transport.streams import Mailbox
 from tests.lasting import last

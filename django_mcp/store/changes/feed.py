@@ -14,10 +14,10 @@ from typing import Final
 
 from django.db import InterfaceError, OperationalError
 
-from ..server.changes import Topic
-from . import changes, folding
-from .changes import Key, News
-from .folding import OwnStream
+from ...protocol.topics import Topic
+from . import change_log, fanout
+from .change_log import Key, News
+from .fanout import OwnStream
 
 PAUSE: Final = 0.5
 """Seconds between two looks if nobody rings."""
@@ -106,7 +106,7 @@ class Changes:
 
     def _look(self) -> bool:
         listeners, own = list(self._listeners), list(self._own)
-        folding.refresh(own)
+        fanout.refresh(own)
         ready = [each for each in listeners if each.ready()]
         waiting = [each for each in own if each.ready]
         numbers: dict[str, int] = {}
@@ -115,13 +115,13 @@ class Changes:
             numbers[each.server] = min(each.seen, numbers.get(each.server, each.seen))
         if not numbers:
             return False
-        news = changes.after(numbers)
+        news = change_log.after(numbers)
         for listener in ready:
             if listener.server in news:
                 listener.hear(news[listener.server])
-        folded = folding.fold(waiting, news)
+        folded = fanout.fold(waiting, news)
         read = sum(len(each.changed) for each in news.values())
-        if read >= changes.PAGE or folded >= folding.AT_ONCE:
+        if read >= change_log.PAGE or folded >= fanout.AT_ONCE:
             self._rung = True  # for there is more
         return folded > 0
 
@@ -132,7 +132,7 @@ class Changes:
         while owed:
             server, topics = owed.popitem()
             try:
-                told = changes.write(server, topics) or told
+                told = change_log.write(server, topics) or told
             except Exception as error:
                 if isinstance(error, (OperationalError, InterfaceError)):
                     owed[server] = topics  # for better times

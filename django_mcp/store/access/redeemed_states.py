@@ -9,10 +9,10 @@ from typing import Final
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
-from ..clock import DatabaseNow
-from ..conf import get_settings
-from ..redeemed_states import RedeemedState
-from .database import alias, available, insist
+from ...clock import DatabaseNow
+from ...conf import get_settings
+from ...models import RedeemedState
+from ..database import alias, available, insist
 
 CLOCKS_DIFFER_SECONDS: Final = 300
 """By so much, at most: the age of a state is measured by the clocks of hosts."""

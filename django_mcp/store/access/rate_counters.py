@@ -21,12 +21,12 @@ from django.core.cache import BaseCache, caches
 from django.db import DatabaseError
 from django.db.models import Case, DateTimeField, F, Q, QuerySet, When
 
-from ..call_counts import CallCount
-from ..clock import DatabaseNow
-from ..conf import get_settings
-from ..protocol.errors import Unavailable
-from ..server.rates import Rate
-from .database import alias, has_collided, insist
+from ...clock import DatabaseNow
+from ...conf import get_settings
+from ...models import CallCount
+from ...protocol.errors import Unavailable
+from ...rates import Rate
+from ..database import alias, has_collided, insist
 
 logger = logging.getLogger("django_mcp.store")
 

@@ -17,17 +17,17 @@ from typing import Any, Final
 from django.db import transaction
 from django.db.models import F, QuerySet
 
-from ..conf import get_settings
-from ..models import OutgoingMessage, Session, Stream, Subscription
-from ..protocol.messages import encode, notification
-from ..server.changes import LISTS, Kind, Topic
-from ..server.ports import Principal
-from . import subscriptions
-from .audience import is_ours, users_of
-from .batches import Message
-from .changes import Key, News
-from .database import alias, is_outage
-from .readers import Reader
+from ...conf import get_settings
+from ...models import OutgoingMessage, Session, Stream, Subscription
+from ...principal import Principal
+from ...protocol.messages import encode, notification
+from ...protocol.topics import LISTS, Kind, Topic
+from ..access.access_watch import is_ours, users_of
+from ..database import alias, is_outage
+from ..delivery.records import Message
+from ..delivery.stream_readers import Reader
+from . import subscription_rows
+from .change_log import Key, News
 
 logger = logging.getLogger("django_mcp.store")
 
@@ -152,7 +152,7 @@ def _readable(updates: Sequence[_Update]) -> Iterator[_Update]:
             if is_outage(error):
                 raise
             logger.exception("Whether a subscriber may read a resource could not be found out")
-    subscriptions.end(lost)
+    subscription_rows.end(lost)
 
 
 def _updated(own: Sequence[OwnStream], news: News) -> Iterator[_Update]:
@@ -161,7 +161,7 @@ def _updated(own: Sequence[OwnStream], news: News) -> Iterator[_Update]:
     for each in own:
         by_session[each.session].append(each)
     digests = [key.digest for key in news.changed if key.digest]
-    for row in subscriptions.of_sessions(by_session, digests):
+    for row in subscription_rows.of_sessions(by_session, digests):
         number = news.changed[Key(Kind.RESOURCE, row.uri_digest)]
         for each in by_session[str(row.session_id)]:
             if number > max(each.seen, row.changes_seen):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.apps import apps
@@ -9,34 +10,55 @@ from django.core.exceptions import FieldDoesNotExist
 from django.db.models import Field, Model
 from django.db.models.signals import post_delete, post_save
 
-from ..server.errors import RegistrationError
-from ..server.primitives import Resource
-from ..server.registry import MCPServer
+from ..signals import senders
+from .errors import RegistrationError
+from .primitives import Resource
+
+Notify = Callable[..., object]
+
+_waiting: list[tuple[Resource, Notify, Notify]] = []
 
 
-def watch_model(server: MCPServer, resource: Resource) -> None:
-    """Announce from now on when an instance of the model of ``resource`` is saved or deleted.
+def watch(resource: Resource, updated: Notify, listed: Notify) -> None:
+    """Notify from now on when an instance of the model of ``resource`` is saved or deleted.
 
-    Connected to each model by itself: a receiver for all senders would slow down every deletion of
-    the site, which could not be made in one statement any more.
+    ``updated`` gets the URI of the one, ``listed`` is for what comes and goes; both take ``using``.
+    """
+    if apps.models_ready:
+        _connect(resource, updated, listed)
+    else:
+        _waiting.append((resource, updated, listed))
+
+
+def watch_waiting() -> None:
+    """Begin with what was registered before all models were known."""
+    waiting, _waiting[:] = _waiting[:], []
+    for each in waiting:
+        _connect(*each)
+
+
+def _connect(resource: Resource, updated: Notify, listed: Notify) -> None:
+    """Connect the signals of a model.
+
+    To each model by itself: a receiver for all senders would slow down every deletion of the site,
+    which could not be made in one statement any more.
     """
     model = _checked(resource)
     attributes = {name: _attribute(model, name, resource) for name in resource.template.variables}
 
     def saved(instance: Model, using: str, created: bool, **rest: Any) -> None:
         values = {name: getattr(instance, each, None) for name, each in attributes.items()}
-        server.notify_resource_updated(resource.template.expand(values), using=using)
+        updated(resource.template.expand(values), using=using)
         if created and resource.listing is not None:
-            server.notify_resources_changed(using=using)
+            listed(using=using)
 
     def deleted(instance: Model, using: str, **rest: Any) -> None:
         # Whatever comes or goes changes what the function lists.
         saved(instance, using, created=True)
 
     for sender in senders(model):
-        identity = (id(server), resource.key)
-        post_save.connect(saved, sender=sender, weak=False, dispatch_uid=identity)
-        post_delete.connect(deleted, sender=sender, weak=False, dispatch_uid=identity)
+        post_save.connect(saved, sender=sender, weak=False, dispatch_uid=id(resource))
+        post_delete.connect(deleted, sender=sender, weak=False, dispatch_uid=id(resource))
 
 
 def _checked(resource: Resource) -> type[Model]:
@@ -62,10 +84,3 @@ def _attribute(model: type[Model], variable: str, resource: Resource) -> str:
         ) from None
     # Of a foreign key the value, not the instance, which would be fetched.
     return field.attname if isinstance(field, Field) else variable
-
-
-def senders(model: type[Model]) -> list[type[Model]]:
-    """Return the model and what inherits from it: signals name the class that was saved."""
-    concrete = model._meta.concrete_model or model
-    related = [each for each in apps.get_models() if issubclass(each, concrete)]
-    return list(dict.fromkeys((model, *related)))

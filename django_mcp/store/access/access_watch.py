@@ -15,8 +15,8 @@ from django.core.exceptions import FieldDoesNotExist
 from django.db import router
 from django.db.models import QuerySet
 
-from ..server.ports import Guard, Principal
-from .database import is_outage
+from ...principal import Guard, Principal
+from ..database import is_outage
 
 logger = logging.getLogger("django_mcp.store")
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from ..conf import get_settings
-from ..models import Stream
-from . import streams
-from .batches import Message
+from ...conf import get_settings
+from ...models import Stream
+from . import stream_rows
+from .records import Message
 
 
 @dataclass(slots=True, eq=False)
@@ -85,7 +85,7 @@ class Readers:
         readers = list(self._readers)
         if not readers:
             return
-        rows = streams.positions({reader.stream for reader in readers})
+        rows = stream_rows.positions({reader.stream for reader in readers})
         behind = {
             reader.stream: reader
             for reader in readers
@@ -95,8 +95,8 @@ class Readers:
             if reader.own:
                 trim_delivered(rows[stream])
         while behind := {s: r for s, r in behind.items() if self._is_behind(r, rows[s])}:
-            part = dict(islice(behind.items(), streams.PAGE))
-            found = streams.messages_after({s: r.cursor for s, r in part.items()})
+            part = dict(islice(behind.items(), stream_rows.PAGE))
+            found = stream_rows.messages_after({s: r.cursor for s, r in part.items()})
             if not found:
                 # What they are behind by is no longer kept.
                 self._skip(part, rows)
@@ -114,7 +114,7 @@ class Readers:
             return False
         # 2025-11-25, basic/transports, "Multiple Connections": a message goes to one stream only.
         # An older connection stays open, silent, until the newest has gone.
-        if row.reader or not streams.claim(row.pk, row.epoch, self._channel()):
+        if row.reader or not stream_rows.claim(row.pk, row.epoch, self._channel()):
             return False
         reader.epoch, reader.cursor = row.epoch + 1, row.delivered
         return True
@@ -130,7 +130,7 @@ class Readers:
 
     def _deliver(self, reader: Reader, messages: Sequence[Message]) -> bool:
         last = messages[-1].seq
-        if reader.own and not streams.mark_delivered(reader.stream, reader.epoch, last):
+        if reader.own and not stream_rows.mark_delivered(reader.stream, reader.epoch, last):
             return False
         reader.show(messages)
         return True
@@ -151,4 +151,4 @@ def trim_delivered(row: Stream) -> None:
     # In large steps, so that it costs next to nothing per message.
     kept = get_settings().queue_messages
     if row.delivered - row.trimmed > 2 * kept:
-        streams.trim(row.pk, row.delivered - kept)
+        stream_rows.trim(row.pk, row.delivered - kept)

@@ -13,31 +13,42 @@ from weakref import WeakValueDictionary
 from django.db import DatabaseError, InterfaceError, OperationalError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from ..server.changes import Topic
-from ..server.primitives import Resource
-from ..server.registry import MCPServer
-from . import changes
-from .database import alias, has_loop, insist
-from .ledger import ledger
-from .watching import watch_model
+from ...protocol.topics import Topic
+from ..database import alias, has_loop, insist
+from ..ledger import ledger
+from . import change_log
 
 logger = logging.getLogger("django_mcp.store")
 
 
-class Announcer:
-    """Implements :class:`django_mcp.server.changes.Announcer`."""
+def publish(server: str, topic: Topic, *, using: str | None) -> None:
+    """Tell the clients of all processes that ``topic`` of ``server`` has changed.
 
-    def announce(self, server: MCPServer, topic: Topic, *, using: str | None) -> None:
-        """See :class:`django_mcp.server.changes.Announcer`."""
-        heard = _heard.get(None)
-        if heard is None or not heard.open or not has_loop():
-            _announce(server.name, topic, using)
-        else:
-            heard.made.append((server.name, topic, using))
+    Once what is open in the database is committed; ``using`` is the alias whose transaction it is,
+    ``None`` stands for all that are open.
+    """
+    for found in _announcements:
+        found.append(topic.uri or str(topic.kind))
+    collected = _collected.get(None)
+    if collected is None or not collected.open or not has_loop():
+        _publish(server, topic, using)
+    else:
+        collected.made.append((server, topic, using))
 
-    def watch(self, server: MCPServer, resource: Resource) -> None:
-        """See :class:`django_mcp.server.changes.Announcer`."""
-        watch_model(server, resource)
+
+@contextmanager
+def announcements() -> Iterator[list[str]]:
+    """Collect what is announced within the block: the kinds of lists, and the URIs of resources.
+
+    For tests: whether or not anybody wants to hear of it, and before it is committed.
+    """
+    found: list[str] = []
+    _announcements.append(found)
+    try:
+        yield found
+    finally:
+        # By identity: two that have collected the same are equal.
+        _announcements[:] = [each for each in _announcements if each is not found]
 
 
 @contextmanager
@@ -46,19 +57,19 @@ def deferred() -> Iterator[None]:
 
     The thread knows its transactions; the loop on which the code runs does not.
     """
-    heard = _Heard()
-    token = _heard.set(heard)
+    collected = _Collected()
+    token = _collected.set(collected)
     try:
         yield
     finally:
-        _heard.reset(token)
-        heard.open = False
-        for each in heard.made:
-            _announce(*each)
+        _collected.reset(token)
+        collected.open = False
+        for each in collected.made:
+            _publish(*each)
 
 
 @dataclass(slots=True)
-class _Heard:
+class _Collected:
     """What asynchronous code has announced while a thread waits for it."""
 
     made: list[tuple[str, Topic, str | None]] = field(default_factory=list)
@@ -94,7 +105,7 @@ class _Batch:
 _batches: WeakValueDictionary[int, _Batch] = WeakValueDictionary()
 
 
-def _announce(server: str, topic: Topic, using: str | None) -> None:
+def _publish(server: str, topic: Topic, using: str | None) -> None:
     opened = [each for each in _open_connections() if using in (None, each.alias)]
     for connection in opened:
         batch = _batches.get(id(connection))
@@ -117,7 +128,7 @@ def _tell(server: str, topics: Collection[Topic]) -> None:
         ledger().announce(server, topics)
         return
     try:
-        if insist(lambda: changes.write(server, topics)):
+        if insist(lambda: change_log.write(server, topics)):
             ledger().ring_everybody()
     except (OperationalError, InterfaceError) as error:
         # The connection broke, or the database is away: the ledger tries until it is back.
@@ -143,4 +154,5 @@ def _is_occupied() -> bool:
         return True
 
 
-_heard: ContextVar[_Heard] = ContextVar("heard")
+_collected: ContextVar[_Collected] = ContextVar("collected")
+_announcements: list[list[str]] = []

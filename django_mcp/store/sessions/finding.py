@@ -13,16 +13,15 @@ from typing import Any, Final
 from django.db.models import TextField
 from django.db.models.functions import Cast
 
-from ..clock import DatabaseNow
-from ..conf import get_settings
-from ..models import Session
-from ..protocol.lifecycle import Sender
-from ..protocol.versions import BY_NAME
-from ..server.ports import SessionInfo
+from ...clock import DatabaseNow
+from ...conf import get_settings
+from ...models import Session
+from ...protocol.lifecycle import Sender, SessionInfo
+from ...protocol.versions import BY_NAME
+from ..database import available, insist
+from ..prepared import MOST, Prepared
 from . import session_cache
-from .database import available, insist
-from .living import live_sessions
-from .prepared import MOST, Prepared
+from .liveness import live_sessions
 from .session_cache import Remembered
 
 logger = logging.getLogger("django_mcp.store")

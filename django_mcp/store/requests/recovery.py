@@ -19,21 +19,13 @@ from typing import Any, Final
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
-from ..clock import DatabaseNow
-from ..models import OutgoingMessage, PendingRequest, Stream
-from ..protocol.errors import internal_error
-from ..protocol.messages import encode, error_response
-from .database import alias, insist
-from .pending import (
-    LISTEN,
-    LOOKS,
-    RENEWALS,
-    Direction,
-    State,
-    end_questions,
-    lease_seconds,
-)
-from .subscriptions import end_listening
+from ...clock import DatabaseNow
+from ...models import OutgoingMessage, PendingRequest, Stream
+from ...protocol.errors import internal_error
+from ...protocol.messages import encode, error_response
+from ..changes.subscription_rows import end_listening
+from ..database import alias, insist
+from .pending import LISTEN, LOOKS, RENEWALS, Direction, State, end_questions, lease_seconds
 
 logger = logging.getLogger("django_mcp.store")
 

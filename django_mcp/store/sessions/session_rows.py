@@ -13,19 +13,19 @@ from django.db import connections, transaction
 from django.db.models import F, QuerySet
 from django.views.decorators.debug import sensitive_variables
 
-from ..clock import DatabaseNow
-from ..conf import get_settings
-from ..models import Session
-from ..protocol.errors import SessionNotFound, Unavailable
-from ..protocol.lifecycle import Sender
-from ..protocol.versions import Revision
-from ..server.ports import Principal, SessionInfo
+from ...clock import DatabaseNow
+from ...conf import get_settings
+from ...models import Session
+from ...principal import Principal
+from ...protocol.errors import SessionNotFound, Unavailable
+from ...protocol.lifecycle import Sender, SessionInfo
+from ...protocol.versions import Revision
+from ..access.user_deletion import refusing_who_left
+from ..changes.change_log import last_number
+from ..database import alias, available, insist
 from . import session_cache
-from .changes import last_number
-from .database import alias, available, insist
 from .finding import digest, read_sessions, session_info, text_of
-from .leaving import refusing_who_left
-from .living import LIVE, busy, expired_sessions, idle_sessions, live_sessions
+from .liveness import LIVE, busy, expired_sessions, idle_sessions, live_sessions
 from .session_cache import Remembered, forget_rows
 
 EVICTED_AT_ONCE: Final = 50

@@ -27,14 +27,13 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils.crypto import salted_hmac
 
-from ..conf import get_settings
-from ..forks import PerProcess
-from ..models import Session
-from ..protocol.lifecycle import Sender
-from ..protocol.messages import encode
-from ..protocol.versions import BY_NAME
-from ..server.ports import SessionInfo
-from .database import alias, is_in_transaction
+from ...conf import get_settings
+from ...forks import PerProcess
+from ...models import Session
+from ...protocol.lifecycle import Sender, SessionInfo
+from ...protocol.messages import encode
+from ...protocol.versions import BY_NAME
+from ..database import alias, is_in_transaction
 
 logger = logging.getLogger("django_mcp.store")
 

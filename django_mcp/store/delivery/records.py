@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from ..ids import NewId, new_id
-from ..models import OutgoingMessage, PendingRequest
-from ..protocol.messages import RequestId, encode
+from ...ids import NewId, new_id
+from ...models import OutgoingMessage, PendingRequest
+from ...protocol.messages import RequestId, encode
 
 if TYPE_CHECKING:
-    from .posts import Post
+    from .stream_writer import Post
 
 Kind = OutgoingMessage.Kind
 State = PendingRequest.State

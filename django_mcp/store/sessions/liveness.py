@@ -6,10 +6,10 @@ from datetime import timedelta
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from ..clock import DatabaseNow
-from ..conf import get_settings
-from ..models import PendingRequest, Session
-from .database import alias
+from ...clock import DatabaseNow
+from ...conf import get_settings
+from ...models import PendingRequest, Session
+from ..database import alias
 
 LIVE = (Session.State.OPENED, Session.State.READY)
 

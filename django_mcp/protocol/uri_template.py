@@ -14,8 +14,12 @@ from enum import Enum
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
-from .errors import RegistrationError
 from .uri_matching import ANY, Literal, Skip, Step, Text, Value, match, without
+
+
+class InvalidURITemplate(ValueError):
+    """A URI template by which URIs cannot be matched; the message has the cure."""
+
 
 _EXPRESSION = re.compile(r"\{([^{}]*)\}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -122,8 +126,8 @@ class URITemplate:
             raise self._refuse(f"the variable {name!r} stands twice")
         self.variables = (*self.variables, name)
 
-    def _refuse(self, reason: str) -> RegistrationError:
-        return RegistrationError(f"URI template {self.template!r}: {reason}")
+    def _refuse(self, reason: str) -> InvalidURITemplate:
+        return InvalidURITemplate(f"URI template {self.template!r}: {reason}")
 
 
 def canonical(uri: str) -> str:

@@ -15,17 +15,17 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
-from ..clock import DatabaseNow
-from ..conf import get_settings
-from ..models import PendingRequest, Session
-from ..protocol.messages import RequestId, same_id
-from ..server.ports import Guard
-from .audience import Audience
-from .batches import Call
-from .database import alias
-from .living import LIVE
+from ...clock import DatabaseNow
+from ...conf import get_settings
+from ...models import PendingRequest, Session
+from ...principal import Guard
+from ...protocol.messages import RequestId, same_id
+from ..access.access_watch import Audience
+from ..database import alias
+from ..delivery.records import Call
+from ..delivery.stream_writer import Post
+from ..sessions.liveness import LIVE
 from .pending import LISTEN, RENEWALS, forget_answers, lease, lease_seconds
-from .posts import Post
 
 State = PendingRequest.State
 

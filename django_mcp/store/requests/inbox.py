@@ -8,13 +8,13 @@ from typing import Final
 from django.db import transaction
 from django.db.models import QuerySet
 
-from ..clock import DatabaseNow
-from ..models import PendingRequest, Session
-from ..protocol.messages import RequestId, Response, encode
-from ..server.ports import SessionInfo
-from .database import alias, available, insist
-from .ledger import ledger
-from .living import LIVE
+from ...clock import DatabaseNow
+from ...models import PendingRequest, Session
+from ...protocol.lifecycle import SessionInfo
+from ...protocol.messages import RequestId, Response, encode
+from ..database import alias, available, insist
+from ..ledger import ledger
+from ..sessions.liveness import LIVE
 from .pending import CANCELLATION, Direction, State, early_cancellations, storable
 
 MAX_EARLY: Final = 100

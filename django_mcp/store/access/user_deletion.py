@@ -17,13 +17,13 @@ from django.db import IntegrityError, transaction
 from django.db.models import Model, Q, QuerySet
 from django.db.models.signals import pre_delete
 
-from ..models import OutgoingMessage, PendingRequest, Session, Stream, Subscription
-from ..protocol.errors import access_revoked
-from ..server.ports import Principal
-from .changes import in_batches
-from .database import alias
-from .session_cache import forget_rows
-from .watching import senders
+from ...models import OutgoingMessage, PendingRequest, Session, Stream, Subscription
+from ...principal import Principal
+from ...protocol.errors import access_revoked
+from ...signals import senders
+from ..changes.change_log import in_batches
+from ..database import alias
+from ..sessions.session_cache import forget_rows
 
 
 def watch_users() -> None:

@@ -18,10 +18,10 @@ from django.db import connections, transaction
 from django.db.models import F, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from ..models import Change, ChangeCounter, Subscription
-from ..server.changes import Kind, Topic
-from ..server.uri_template import canonical
-from .database import alias
+from ...models import Change, ChangeCounter, Subscription
+from ...protocol.topics import Kind, Topic
+from ...protocol.uri_template import canonical
+from ..database import alias
 
 T = TypeVar("T")
 

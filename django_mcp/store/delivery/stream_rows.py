@@ -13,14 +13,14 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Greatest
 
-from ..clock import DatabaseNow
-from ..models import OutgoingMessage, Session, Stream
-from ..protocol.errors import SessionNotFound
-from ..server.ports import SessionInfo
-from .batches import Message
-from .changes import in_batches
-from .database import alias, insist
-from .living import LIVE
+from ...clock import DatabaseNow
+from ...models import OutgoingMessage, Session, Stream
+from ...protocol.errors import SessionNotFound
+from ...protocol.lifecycle import SessionInfo
+from ..changes.change_log import in_batches
+from ..database import alias, insist
+from ..sessions.liveness import LIVE
+from .records import Message
 
 PAGE: Final = 100
 """Most messages that are read at once, and most streams of which they are read."""

@@ -9,13 +9,13 @@ from typing import Any, Final
 
 from django.db.models import Case, F, Q, QuerySet, Value, When
 
-from ..clock import DatabaseNow
-from ..conf import get_settings
-from ..models import PendingRequest
-from ..protocol.messages import encode
-from .batches import Call, Question
-from .database import alias
-from .posts import Post
+from ...clock import DatabaseNow
+from ...conf import get_settings
+from ...models import PendingRequest
+from ...protocol.messages import encode
+from ..database import alias
+from ..delivery.records import Call, Question
+from ..delivery.stream_writer import Post
 
 State = PendingRequest.State
 Direction = PendingRequest.Direction

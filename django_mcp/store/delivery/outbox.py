@@ -16,14 +16,14 @@ from typing import Any, Final
 from django.db import Error, IntegrityError, transaction
 from django.db.models import F, QuerySet
 
-from ..clock import DatabaseNow
-from ..conf import get_settings
-from ..models import OutgoingMessage, PendingRequest, Session, Stream
-from .batches import Batch, Call, Kept
-from .database import alias, has_collided, insist, is_locked, is_outage
-from .living import LIVE
-from .pending import call_row, early_cancellations, end_questions, question_row
-from .sessions import lock_in_order
+from ...clock import DatabaseNow
+from ...conf import get_settings
+from ...models import OutgoingMessage, PendingRequest, Session, Stream
+from ..database import alias, has_collided, insist, is_locked, is_outage
+from ..requests.pending import call_row, early_cancellations, end_questions, question_row
+from ..sessions.liveness import LIVE
+from ..sessions.session_rows import lock_in_order
+from .records import Batch, Call, Kept
 
 State = PendingRequest.State
 

@@ -10,19 +10,19 @@ from typing import Any
 from django.db import transaction
 from django.db.models import QuerySet
 
-from ..clock import DatabaseNow
-from ..conf import get_settings
-from ..models import ChangeCounter, PendingRequest, Session, Subscription
-from ..protocol.errors import SessionNotFound
-from ..server.changes import Topic, too_many_subscriptions
-from ..server.ports import SessionInfo
-from .batches import Call
-from .changes import in_batches, key_of, last_number
-from .database import alias, available, insist
-from .leaving import refusing_who_left
-from .living import LIVE
-from .pending import call_row
-from .posts import Post
+from ...clock import DatabaseNow
+from ...conf import get_settings
+from ...models import ChangeCounter, PendingRequest, Session, Subscription
+from ...protocol.errors import SessionNotFound
+from ...protocol.lifecycle import SessionInfo
+from ...protocol.topics import Topic, too_many_subscriptions
+from ..access.user_deletion import refusing_who_left
+from ..database import alias, available, insist
+from ..delivery.records import Call
+from ..delivery.stream_writer import Post
+from ..requests.pending import call_row
+from ..sessions.liveness import LIVE
+from .change_log import in_batches, key_of, last_number
 
 State = PendingRequest.State
 

@@ -16,14 +16,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ..conf import get_settings
-from ..ids import NewId
-from ..protocol.errors import cancelled, internal_error
-from ..protocol.messages import encode, error_response
-from .batches import Batch, Call, Kept, Kind, Message, Question, unheard
+from ...conf import get_settings
+from ...ids import NewId
+from ...protocol.errors import cancelled, internal_error
+from ...protocol.messages import encode, error_response
+from .records import Batch, Call, Kept, Kind, Message, Question, unheard
 
 if TYPE_CHECKING:
-    from ..server.ports import Principal
+    from ...principal import Principal
 
 logger = logging.getLogger("django_mcp.store")
 
