@@ -22,11 +22,10 @@ from django_mcp.checks import (
     check_servers,
     check_settings,
 )
-from django_mcp.conf import get_settings, read_settings
+from django_mcp.conf import MAX_SERVER_NAME_LENGTH, get_settings, read_settings
 from django_mcp.default import mcp
 from django_mcp.models import PendingRequest, Session
 from django_mcp.server.errors import RegistrationError
-from django_mcp.server.registry import MAX_NAME_LENGTH
 from tests.asgi import urlconf
 
 
@@ -334,8 +333,8 @@ def test_what_is_said_before_a_deploy_is_not_said_without_being_asked():
 
 
 def test_a_name_has_to_fit_into_its_column():
-    MCPServer("x" * MAX_NAME_LENGTH)
+    MCPServer("x" * MAX_SERVER_NAME_LENGTH)
     with pytest.raises(RegistrationError, match="128 characters at most"):
-        MCPServer("x" * (MAX_NAME_LENGTH + 1))
+        MCPServer("x" * (MAX_SERVER_NAME_LENGTH + 1))
     fields = [model._meta.get_field("server") for model in (Session, PendingRequest)]
-    assert {field.max_length for field in fields} == {MAX_NAME_LENGTH}
+    assert {field.max_length for field in fields} == {MAX_SERVER_NAME_LENGTH}

@@ -110,7 +110,7 @@ LIMITS = {
     ),
     "Characters in the id of a request": messages.MAX_ID_LENGTH,
     "Messages in a batch": messages.MAX_BATCH,
-    "Characters of a server's name": registry.MAX_NAME_LENGTH,
+    "Characters of a server's name": conf.MAX_SERVER_NAME_LENGTH,
     "Characters of a URI that is matched with a template": uri_template.MAX_LENGTH,
     "Characters of the URIs of one `subscriptions/listen`, together": (
         subscriptions.MAX_URI_CHARACTERS
