@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 from django.core.checks import CheckMessage
 from django.core.checks import Warning as CheckWarning
@@ -101,7 +101,7 @@ def _check_number(server: MCPServer) -> Iterator[CheckMessage]:
 
 
 def _check_tokens(server: MCPServer) -> Iterator[CheckMessage]:
-    characters = sum(len(json.dumps(tool.description)) for tool in server.tools)
+    characters = sum(_length(tool.description) for tool in server.tools)
     tokens = characters // CHARACTERS_IN_A_TOKEN
     if tokens > LIST_TOKENS:
         message = (
@@ -111,8 +111,14 @@ def _check_tokens(server: MCPServer) -> Iterator[CheckMessage]:
         yield CheckWarning(message, hint=TOKENS_HINT, id="django_mcp.W014")
 
 
+def _length(description: dict[str, Any]) -> int:
+    # As it is sent: letters beyond ASCII are not written as escapes.
+    return len(json.dumps(description, ensure_ascii=False, separators=(",", ":")))
+
+
 def _keeps_definitions(tool: Tool) -> bool:
-    derived = [tool.signature.schema] if tool.follows_signature else []
+    signatures = [tool.signature, tool.signature.unasked] if tool.follows_signature else []
+    derived = [each.schema for each in signatures if each is not None]
     if tool.output is not None and tool.description.get("outputSchema") == tool.output.schema:
         derived.append(tool.output.schema)
     return any(grows_too_large(schema) for schema in derived)

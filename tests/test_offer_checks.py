@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from django.core.checks import run_checks
 from django.test import override_settings
 from pydantic import create_model
 
-from django_mcp import MCPServer, endpoint
+from django_mcp import Ask, Elicit, MCPServer, endpoint
 from django_mcp.checks import check_servers
 from django_mcp.default import mcp
 from tests.asgi import urlconf
@@ -67,6 +67,11 @@ def test_a_long_list_fills_the_context():
     assert ids(serving(40, description="x" * 2_000)) == ["django_mcp.W014"]
 
 
+def test_a_letter_beyond_ascii_is_one_character_of_a_list():
+    assert ids(serving(40, description="\u3042" * 1_800)) == []
+    assert ids(serving(40, description="\u3042" * 2_000)) == ["django_mcp.W014"]
+
+
 @pytest.mark.parametrize("keyword", ["oneOf", "anyOf", "allOf", "not", "enum"])
 def test_a_given_schema_with_alternatives_at_its_root_breaks_all_tools_of_a_session(keyword):
     server = MCPServer("shop")
@@ -95,6 +100,20 @@ def test_schemas_that_would_grow_too_large_keep_their_definitions():
     assert ids(server) == ["django_mcp.W016"] * 2
     server.tool(name="given", input_schema={"type": "object"}, output_schema=False)(take)
     assert ids(server) == ["django_mcp.W016"] * 2
+
+
+def test_an_argument_for_clients_that_cannot_be_asked_may_keep_its_definitions():
+    server = MCPServer("shop")
+
+    def ask():
+        return Elicit("What?", str)
+
+    def take(value):
+        return ""
+
+    take.__annotations__ = {"value": Annotated[nested(10), Ask(ask, or_argument=True)]}
+    server.tool(take)
+    assert ids(server) == ["django_mcp.W016"]
 
 
 def test_each_warning_names_the_tool_and_the_cure_and_can_be_silenced(settings):

@@ -277,7 +277,7 @@ def _input_schema(
         # 2025-11-25, server/tools, "Tool": arguments are an object.
         raise RegistrationError(f'{signature.label}: input_schema= must have "type": "object".')
     schema = copy.deepcopy(given)
-    return schema, extract_headers(schema, signature.label)
+    return schema, extract_headers(schema, signature.label, given=True)
 
 
 def _unasked_schema(

@@ -19,11 +19,13 @@ _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+\-.^`|~]+")
 _PRIMITIVES = {"string", "integer", "boolean"}
 
 
-def extract_headers(schema: dict[str, Any], label: str) -> dict[str, tuple[str, ...]]:
+def extract_headers(
+    schema: dict[str, Any], label: str, *, given: bool = False
+) -> dict[str, tuple[str, ...]]:
     """Return header name to property path, and flatten the annotated properties in place.
 
     pydantic writes ``Optional`` as ``anyOf`` and enumerations as ``$ref``; a mirrored property
-    may be neither.
+    may be neither. A schema that the site has ``given`` is not changed, but held to the same.
     """
     paths: dict[str, tuple[str, ...]] = {}
     for name, path, owner in list(_annotated(schema)):
@@ -31,7 +33,9 @@ def extract_headers(schema: dict[str, Any], label: str) -> dict[str, tuple[str, 
             raise _refuse(label, f"{name!r} is not a header name (letters, digits and hyphens)")
         if name.lower() in {known.lower() for known in paths}:
             raise _refuse(label, f"the header {name!r} is used twice")
-        owner[path[-1]] = _flatten(owner[path[-1]], schema, label)
+        if not given:
+            owner[path[-1]] = _flatten(owner[path[-1]], schema, label)
+        _check_type(owner[path[-1]], label)
         paths[name] = path
     if len(paths) != _occurrences(schema):
         raise _refuse(label, "only parameters that every call can carry may be mirrored")
@@ -61,9 +65,17 @@ def _flatten(value: dict[str, Any], schema: dict[str, Any], label: str) -> dict[
     if "$ref" in flat:
         target = schema["$defs"][flat.pop("$ref").rsplit("/", 1)[-1]]
         flat = {**target, **flat}
-    if flat.get("type") not in _PRIMITIVES:
-        raise _refuse(label, "a mirrored parameter must be a string, an integer or a boolean")
     return flat
+
+
+def _check_type(value: dict[str, Any], label: str) -> None:
+    kind = value.get("type")
+    if not isinstance(kind, str) or kind not in _PRIMITIVES:
+        raise _refuse(
+            label,
+            "a mirrored parameter must be a string, an integer or a boolean, and its schema must "
+            'say so by "type"',
+        )
 
 
 def _occurrences(schema: Any) -> int:

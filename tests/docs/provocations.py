@@ -278,6 +278,32 @@ def batches(client: MCPClient) -> Answer:
     return answers[2]
 
 
+def resuming(client: MCPClient, **headers: str) -> Answer:
+    given = {"Accept": "text/event-stream", "Last-Event-ID": "unknown", **headers}
+    return Answer(client.http("GET", **given))
+
+
+def without_a_stream(client: MCPClient) -> Answer:
+    client.initialize()
+    answers = [Answer(client.http("GET")), resuming(client, Mcp_Protocol_Version=MODERN)]
+    return alike(answers)
+
+
+def after_an_unknown_event(client: MCPClient) -> Answer:
+    client.initialize()
+    return resuming(client, Mcp_Session_Id=client.session_id or "")
+
+
+def without_a_session(client: MCPClient, **headers: str) -> Answer:
+    return alike([resuming(client, **headers), Answer(client.http("DELETE", **headers))])
+
+
+def alike(answers: list[Answer]) -> Answer:
+    seen = {(each.http.status_code, each.error and each.error["code"]) for each in answers}
+    assert len(seen) == 1
+    return answers[0]
+
+
 def with_every_session_busy(client: MCPClient) -> Answer:
     user = User.objects.create_user("busy")
     client = client.as_user(user)
@@ -407,9 +433,15 @@ PROVOCATIONS: dict[str, dict[str, Provocation]] = {
         "Too much is being sent at the same time, at the mount": of_too_much_at_once,
         "The body is not JSON in UTF-8, has a member twice, is nested too deeply, or has an "
         "integer of more than 1000 digits": unreadable,
-        "DELETE without `Mcp-Session-Id`": lambda c: Answer(c.http("DELETE")),
-        "DELETE of a session that is not there": lambda c: Answer(
-            c.http("DELETE", Mcp_Session_Id="unknown")
+        "GET where there is no stream: under WSGI without `Last-Event-ID`, or at revision "
+        "2026-07-28": without_a_stream,
+        "GET whose `Accept` does not admit an event stream": lambda c: resuming(
+            c, Accept="application/json"
+        ),
+        "GET whose `Last-Event-ID` names no event of the session": after_an_unknown_event,
+        "GET or DELETE without `Mcp-Session-Id`": without_a_session,
+        "GET or DELETE of a session that is not there": lambda c: without_a_session(
+            c, Mcp_Session_Id="unknown"
         ),
     },
     "## Through revision 2025-11-25": ANSWERED

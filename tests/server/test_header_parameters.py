@@ -214,9 +214,21 @@ def test_a_name_is_used_once_whatever_its_case():
         {"if": {"properties": {"a": {"type": "string", "x-mcp-header": "A"}}}},
         {"patternProperties": {"a": {"type": "string", "x-mcp-header": "A"}}},
         {"$defs": {"a": {"type": "string", "x-mcp-header": "A"}}},
+        {"properties": {"a": {"anyOf": [{"type": "string"}], "x-mcp-header": "A"}}},
+        {"properties": {"a": {"type": ["string", "null"], "x-mcp-header": "A"}}},
+        {"properties": {"a": {"$ref": "#/definitions/a", "x-mcp-header": "A"}}},
+        {"properties": {"a": {"$ref": "https://example.com/a", "x-mcp-header": "A"}}},
     ],
-    ids=range(7),
+    ids=range(11),
 )
 def test_an_explicit_schema_is_held_to_the_same_rules(schema):
     with pytest.raises(RegistrationError, match="x-mcp-header"):
         serve_tool(lambda: "", input_schema={"type": "object", **schema})
+
+
+def test_an_explicit_schema_is_sent_with_its_mirrored_parameters_as_they_stand():
+    region = {"type": "string", "$ref": "#/$defs/a", "default": None, "x-mcp-header": "Region"}
+    schema = {"type": "object", "properties": {"a": region}, "$defs": {"a": {"maxLength": 9}}}
+    server = serve_tool(lambda: "", input_schema=schema)
+    assert client_of(server).list_tools()[0]["inputSchema"] == schema
+    assert server.find_tool("it").headers == {"Region": ("a",)}

@@ -155,7 +155,7 @@ def test_an_explicit_schema_belongs_to_the_site():
     server = MCPServer("test")
     schema = {
         "type": "object",
-        "properties": {"region": {"anyOf": [{"type": "string"}], "x-mcp-header": "Region"}},
+        "properties": {"region": {"type": "string", "x-mcp-header": "Region"}},
     }
     before = json.dumps(schema)
 
