@@ -1,5 +1,5 @@
 """Registry, dispatch and user code: what a server offers, and how a message becomes an answer.
 
-Knows MCP and Python; knows neither Django nor HTTP. What it needs of them comes in through
-:mod:`~django_mcp.server.ports`.
+Knows MCP, Python and Django, and nothing of HTTP. Begin with :mod:`.registry` for what a site says,
+with :mod:`.dispatcher` for what becomes of a request. Whoever runs it implements :mod:`.ports`.
 """

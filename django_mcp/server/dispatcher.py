@@ -17,11 +17,12 @@ from ..protocol.errors import ErrorCode, Failed, MCPError, cancelled, invalid_pa
 from ..protocol.lifecycle import SessionInfo
 from ..protocol.messages import Notification, Request
 from ..protocol.versions import Revision, fit
+from ..store.database import available
 from .calling import Caching, Call, CallStopped, CallTimedOut, Outcome, Result
 from .exchange import Exchange
 from .failures import failed
 from .methods import METHODS, NOTIFICATIONS, Method
-from .ports import Ports, Runner
+from .ports import Runner
 from .questions.rounds import InputRequired
 from .registry import MCPServer
 
@@ -42,12 +43,12 @@ async def dispatch(exchange: Exchange, runner: Runner) -> Result | MCPError:
 
 
 async def notify(
-    notification: Notification, session: SessionInfo, ports: Ports, runner: Runner
+    notification: Notification, session: SessionInfo, server: str, runner: Runner
 ) -> None:
     """Take a legacy notification. One that nobody handles is dropped, as the protocol wants."""
     handler = NOTIFICATIONS.get(notification.method)
     if handler is not None:
-        await runner.blocking(handler, notification, session, ports)
+        await runner.blocking(handler, notification, session, server)
 
 
 async def _answer(exchange: Exchange, runner: Runner) -> Result:
@@ -66,7 +67,7 @@ async def _answer(exchange: Exchange, runner: Runner) -> Result:
 
 
 def _with_database(method: Method, exchange: Exchange) -> Outcome:
-    with exchange.bridge.available():
+    with available():
         return _handle(method, exchange)
 
 
@@ -111,7 +112,7 @@ def _complete(result: Result, exchange: Exchange) -> Result:
         return result
     # 2026-07-28, basic/index: "ResultType" and "Per-response protocol fields".
     server = exchange.server
-    version = server.version or exchange.policy.version
+    version = server.version or exchange.version
     info = _identity(server, server.name, version, exchange.revision)
     meta = {**result.body.get("_meta", {}), SERVER_INFO_META_KEY: info}
     hints = _hints(result.caching)

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ..conf import Settings
 from ..principal import Guard, Principal
 from ..protocol.headers import Headers
 from ..protocol.lifecycle import Sender, SessionInfo
 from ..protocol.messages import Request
 from ..protocol.versions import Revision
-from .ports import Bridge, Peer, Policy, Ports
+from ..site_version import site_version
+from .ports import Peer
 from .progress import Progress
 from .questions.asking import Questions
 
@@ -30,7 +32,10 @@ class Exchange:
     principal: Principal
     session: SessionInfo | None
     headers: Headers
-    ports: Ports
+    settings: Settings
+    """As they were when the request came in."""
+    is_public: bool
+    """Whether the endpoint is open to everyone, so that nothing depends on who asks."""
     peer: Peer
     progress: Progress
     http_request: Callable[[], Any]
@@ -42,18 +47,13 @@ class Exchange:
     """
 
     @property
+    def version(self) -> str:
+        """The version of a server that has none of its own."""
+        return self.settings.server_version or site_version()
+
+    @property
     def label(self) -> str:
         """How the log speaks of it."""
         params = self.request.params
         name = params.get("name") or params.get("uri") or ""
         return f"{self.request.method} {str(name)[:100]!r}"
-
-    @property
-    def policy(self) -> Policy:
-        """The settings in force."""
-        return self.ports.policy
-
-    @property
-    def bridge(self) -> Bridge:
-        """The framework around user code."""
-        return self.ports.bridge

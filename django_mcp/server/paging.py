@@ -12,6 +12,7 @@ from ..protocol.versions import Revision, fit
 from .calling import Caching, Result
 from .exchange import Exchange
 from .primitives import Primitive
+from .sealing import keys
 
 P = TypeVar("P", bound=Primitive)
 
@@ -34,9 +35,9 @@ def page(
     """
     if cursor.source != REGISTERED:
         raise invalid_cursor()
-    keys = [primitive.key for primitive in primitives]
-    start = 0 if cursor.last is None else bisect_right(keys, cursor.last)
-    end = start + exchange.policy.page_size
+    names = [primitive.key for primitive in primitives]
+    start = 0 if cursor.last is None else bisect_right(names, cursor.last)
+    end = start + exchange.settings.page_size
     cut = primitives[start:end]
     user = exchange.principal.user
     visible = tuple(primitive for primitive in cut if primitive.allows(user))
@@ -61,7 +62,7 @@ def listed(
 
 def _keys(exchange: Exchange) -> Sequence[bytes]:
     # One list's: at another it would tell where among the names there its own is.
-    return exchange.bridge.keys(f"{exchange.server.name}\0{exchange.request.method}")
+    return keys(f"{exchange.server.name}\0{exchange.request.method}")
 
 
 @lru_cache(maxsize=64)
@@ -72,5 +73,5 @@ def describe(kind: str, primitives: tuple[Primitive, ...], revision: Revision) -
 
 def list_caching(primitives: Sequence[Primitive], exchange: Exchange) -> Caching:
     """Return the caching of a list: the same on each of its pages."""
-    shared = exchange.policy.public and all(p.is_same_for_all for p in primitives)
-    return Caching(exchange.policy.list_ttl_ms, "public" if shared else "private")
+    shared = exchange.is_public and all(p.is_same_for_all for p in primitives)
+    return Caching(exchange.settings.list_ttl_seconds * 1000, "public" if shared else "private")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from types import NoneType, UnionType
 from typing import Any, Never, NoReturn, Union, get_args, get_origin
 
+from django.db import models
+from django.utils.functional import Promise
 from mcp_types import CallToolResult, GetPromptResult, PromptMessage
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
@@ -19,7 +21,6 @@ from .inlining import inlined
 from .json_schema import SCHEMA_ERRORS, PlainJsonSchema, reason
 from .signature import Signature
 
-Jsonable = Callable[[Any], Any]
 """Gives a framework object a JSON form, or raises ``TypeError`` with the cure."""
 
 _ANYTHING = (Signature.empty, Any, object, NoReturn, Never)
@@ -50,22 +51,22 @@ class Output:
             ) from error
         self.schema = inlined(_inline_root(schema))
 
-    def dump(self, value: Any, fallback: Jsonable) -> Any:
+    def dump(self, value: Any) -> Any:
         """Return ``value`` as JSON-able Python, checked against the annotation."""
         value = self._adapter.validate_python(value, from_attributes=True)
         try:
-            return self._dump(value, fallback)
+            return self._dump(value)
         except PydanticSerializationError:
             # pydantic trusts instances, and with them defaults and `model_construct`. What does
             # not look as annotated gets the validation that it has missed.
             fields = self._adapter.dump_python(
                 value, by_alias=True, round_trip=True, warnings="none"
             )
-            return self._dump(self._adapter.validate_python(fields), fallback)
+            return self._dump(self._adapter.validate_python(fields))
 
-    def _dump(self, value: Any, fallback: Jsonable) -> Any:
+    def _dump(self, value: Any) -> Any:
         return self._adapter.dump_python(
-            value, mode="json", by_alias=True, warnings="error", fallback=fallback
+            value, mode="json", by_alias=True, warnings="error", fallback=_fallback
         )
 
 
@@ -126,7 +127,7 @@ def settle(value: Any) -> Any:
     return list(value) if isinstance(value, Iterator) else value
 
 
-def content_blocks(value: Any, jsonable: Jsonable) -> list[dict[str, Any]]:
+def content_blocks(value: Any) -> list[dict[str, Any]]:
     """Return what a function returned as content blocks: blocks and text as such, else JSON."""
     if value is None:
         return []
@@ -134,14 +135,14 @@ def content_blocks(value: Any, jsonable: Jsonable) -> list[dict[str, Any]]:
         return [_block(value)]
     if isinstance(value, (list, tuple)) and any(isinstance(v, content.BLOCKS) for v in value):
         return [_block(item) for item in value]
-    return [{"type": "text", "text": as_text(value, jsonable)}]
+    return [{"type": "text", "text": as_text(value)}]
 
 
-def as_text(value: Any, jsonable: Jsonable) -> str:
+def as_text(value: Any) -> str:
     """Return ``value`` as text: strings, lazy ones and dates too, as such; the rest as JSON."""
     if isinstance(value, str):
         return value
-    plain = _plain(value, jsonable)
+    plain = _plain(value)
     return plain if isinstance(plain, str) else json_text(plain)
 
 
@@ -164,12 +165,12 @@ def unserializable(problem: str) -> Unserializable:
     return Unserializable(f"The result could not be serialized: {problem}")
 
 
-def structured(output: Output, value: Any, jsonable: Jsonable) -> Any:
+def structured(output: Output, value: Any) -> Any:
     """Return ``value`` as the structured content that ``output`` promises."""
     try:
-        return output.dump(value, _fallback(jsonable))
+        return output.dump(value)
     except ValidationError as error:
-        _plain(value, jsonable)
+        _plain(value)
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the value"
         raise unserializable(
@@ -179,15 +180,15 @@ def structured(output: Output, value: Any, jsonable: Jsonable) -> Any:
         raise _unserializable(error) from error
 
 
-def structured_text(output: Output, value: Any, jsonable: Jsonable) -> dict[str, Any]:
+def structured_text(output: Output, value: Any) -> dict[str, Any]:
     """Return text as structured content, in the form in which the official SDK sends it."""
-    return {"result": structured(output, _plain(value, jsonable), jsonable)}
+    return {"result": structured(output, _plain(value))}
 
 
-def prompt_messages(value: Any, jsonable: Jsonable) -> list[dict[str, Any]]:
+def prompt_messages(value: Any) -> list[dict[str, Any]]:
     """Return what a prompt function returned as messages; plain text speaks for the user."""
     values = value if isinstance(value, (list, tuple)) else [value]
-    return [dump(_message(value, jsonable)) for value in values]
+    return [dump(_message(value)) for value in values]
 
 
 def dump(model: BaseModel) -> dict[str, Any]:
@@ -195,13 +196,11 @@ def dump(model: BaseModel) -> dict[str, Any]:
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-def _plain(value: Any, jsonable: Jsonable) -> Any:
+def _plain(value: Any) -> Any:
     if isinstance(value, content.BYTES):
         raise unserializable(_WRAP_BYTES)
     try:
-        return to_jsonable_python(
-            value, fallback=_fallback(jsonable), by_alias=True, inf_nan_mode="null"
-        )
+        return to_jsonable_python(value, fallback=_fallback, by_alias=True, inf_nan_mode="null")
     except ValueError as error:
         raise _unserializable(error) from error
 
@@ -218,23 +217,32 @@ def _unserializable(error: ValueError) -> Exception:
     return error
 
 
-def _fallback(jsonable: Jsonable) -> Jsonable:
-    # Gives framework objects the chance to say what to return instead of them.
-    def convert(value: Any) -> Any:
-        try:
-            return jsonable(value)
-        except TypeError as error:
-            raise unserializable(str(error)) from error
+def _fallback(value: Any) -> Any:
+    """Return text for lazy translations; say what to return instead of a model."""
+    if isinstance(value, Promise):
+        return str(value)
+    kind = type(value).__name__
+    if isinstance(value, models.Model):
+        raise unserializable(
+            f"a {kind} instance has no JSON form. Return a pydantic model made of it (with "
+            f"from_attributes=True: {kind}Out.model_validate(instance)), or a dict"
+        )
+    if isinstance(value, (models.QuerySet, models.Manager)):
+        name = value.model.__name__
+        raise unserializable(
+            f"a {kind} of {name} has no JSON form. Return a list of pydantic models "
+            f"([{name}Out.model_validate(each) for each in queryset]), or list(queryset"
+            ".values(...))"
+        )
+    raise unserializable(f"{kind} has no JSON form. Return plain values or pydantic models")
 
-    return convert
 
-
-def _message(value: Any, jsonable: Jsonable) -> PromptMessage:
+def _message(value: Any) -> PromptMessage:
     if isinstance(value, PromptMessage):
         return value
     if isinstance(value, (str, *content.BLOCKS)):
         return content.user(value)
-    text = _plain(value, jsonable)
+    text = _plain(value)
     if not isinstance(text, str):
         raise unserializable(
             f"{type(value).__name__} is no message. Return text, content blocks or what "

@@ -1,1 +1,1 @@
-"""Sessions and requests in the Django ORM, behind the ports that the server declares."""
+"""Sessions and requests in the Django ORM."""

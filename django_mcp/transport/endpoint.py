@@ -9,9 +9,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
-from ..conf import Settings, get_settings
+from ..conf import get_settings
 from ..principal import Principal
 from ..protocol import headers, lifecycle, messages
 from ..protocol.errors import INTERNAL, ErrorCode, Failed, MCPError, TooManyRequests, TryLater
@@ -22,10 +21,8 @@ from ..server.dispatcher import notify
 from ..server.exchange import Exchange
 from ..server.failures import report
 from ..server.methods import METHODS
-from ..server.ports import Peer, Policy, Ports
+from ..server.ports import Peer
 from ..server.progress import Progress
-from ..site_version import site_version
-from ..store.changes.subscription_rows import Subscriptions
 from ..store.requests.inbox import Inbox
 from ..store.sessions.finding import digest
 from ..store.sessions.session_rows import SessionStore
@@ -36,7 +33,6 @@ from .limiting import count_call, count_writing
 from .listening import Visitor, listen, replay, resumes
 from .posted import Item, Posted
 from .replies import Forbidden, Refused, refuse
-from .usercode import DjangoBridge
 
 logger = logging.getLogger("django_mcp.request")
 
@@ -170,9 +166,11 @@ class _Visit:
 
     async def _note(self, message: Notification | Response, session: SessionInfo) -> None:
         if isinstance(message, Notification):
-            await notify(message, session, self._ports(), self.door.runner)
+            await notify(message, session, self.endpoint.server.name, self.door.runner)
         else:
-            await self.door.runner.blocking(self._ports().inbox.answer, session, message)
+            await self.door.runner.blocking(
+                Inbox(self.endpoint.server.name).answer, session, message
+            )
 
     async def _batch(self, batch: Batch, session: SessionInfo) -> Reply:
         if not session.revision.batches:
@@ -277,7 +275,7 @@ class _Visit:
         sender: Sender,
         session: SessionInfo | None,
     ) -> Callable[[Peer], Exchange]:
-        ports = self._ports()
+        settings, is_public = get_settings(), gate.is_public(self.endpoint)
         token = message.meta.get("progressToken")
         return lambda peer: Exchange(
             server=self.endpoint.server,
@@ -287,29 +285,12 @@ class _Visit:
             principal=self.principal,
             session=session,
             headers=self.request.headers,
-            ports=ports,
+            settings=settings,
+            is_public=is_public,
             peer=peer,
             progress=Progress(token, peer.tell),
             http_request=self.request.django,
         )
-
-    def _ports(self) -> Ports:
-        is_public = gate.is_public(self.endpoint)
-        return _ports(get_settings(), self.endpoint.server.name, is_public)
-
-
-@lru_cache(maxsize=64)
-def _ports(settings: Settings, server: str, is_public: bool) -> Ports:
-    policy = Policy(
-        page_size=settings.page_size,
-        strict_arguments=settings.strict_arguments,
-        list_ttl_ms=settings.list_ttl_seconds * 1000,
-        question_seconds=settings.question_seconds,
-        max_subscriptions=settings.max_subscriptions,
-        version=settings.server_version or site_version(),
-        public=is_public,
-    )
-    return Ports(SessionStore(server), Inbox(server), Subscriptions(server), DjangoBridge(), policy)
 
 
 def _failed(failure: Exception, request_id: RequestId | None, request: Request) -> Reply:
@@ -319,7 +300,7 @@ def _failed(failure: Exception, request_id: RequestId | None, request: Request) 
         error, status, extra = failure, replies.gate_status(failure), {}
     else:
         event = f"{request.method} failed"
-        reference = report(failure, event, DjangoBridge(), request.django, logger)
+        reference = report(failure, event, request.django, logger)
         error = Failed(f"{INTERNAL} {reference}")
         return replies.error(request_id, error, 500 if request_id is None else 200)
     level = logging.INFO if _is_ordinary(status, request) else logging.WARNING

@@ -25,7 +25,6 @@ from . import replies
 from .http import Reply, Request
 from .peers import CallPeer
 from .replies import Answer
-from .usercode import DjangoBridge
 
 logger = logging.getLogger("django_mcp.request")
 
@@ -123,7 +122,7 @@ class Posted:
         """Return what is sent instead of an outcome that JSON has no form for."""
         call = item.call()
         event = f"{call.method} {call.name[:100]!r}: the answer has no JSON"
-        reference = report(error, event, DjangoBridge(), self.request.django, logger)
+        reference = report(error, event, self.request.django, logger)
         if isinstance(outcome, MCPError) or not outcome.tells_errors:
             return Failed(f"{INTERNAL} {reference}")
         return replies.instead(outcome, f"{TOOL_FAILED} {reference}", failed=True)

@@ -16,7 +16,6 @@ from ...protocol.versions import LEGACY, MODERN, REVISIONS, Revision
 from ..calling import Outcome
 from ..capabilities import FEATURES
 from ..exchange import Exchange
-from ..ports import Ports
 from ..registry import MCPServer
 from . import completion, lifecycle, logging, prompts, resources, subscriptions, tools
 
@@ -105,7 +104,7 @@ METHODS: Final = {
     "tools/list": Method(tools.list_tools, _of(mcp_types.PaginatedRequestParams), feature="tools"),
 }
 
-NOTIFICATIONS: Final[dict[str, Callable[[Notification, SessionInfo, Ports], None]]] = {
+NOTIFICATIONS: Final[dict[str, Callable[[Notification, SessionInfo, str], None]]] = {
     "notifications/cancelled": lifecycle.cancel,
     "notifications/initialized": lifecycle.initialized,
 }

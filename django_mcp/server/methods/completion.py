@@ -10,10 +10,12 @@ from mcp_types import CompleteRequestParams, Completion, PromptReference
 
 from ...protocol.errors import MCPError, invalid_params
 from ..calling import Call, Outcome, Result
+from ..exception_table import FailureKind
 from ..exchange import Exchange
-from ..failures import Failure, Kind, Rescue
+from ..failures import Failure, Rescue
 from ..primitives import Primitive
 from ..results import dump
+from ..transactions import around_function
 
 MAX_VALUES: Final = 100
 """2025-11-25, server/utilities/completion, "Completion Results"."""
@@ -38,7 +40,7 @@ def complete(exchange: Exchange, params: CompleteRequestParams) -> Outcome:
         arguments[completion.context_parameter] = completion.context_type(exchange)
 
     def tell(failure: Failure) -> Outcome:
-        hidden = failure.kind is Kind.REFUSED
+        hidden = failure.kind is FailureKind.REFUSED
         raise _unknown(reference) if hidden else invalid_params(failure.text)
 
     return Call(
@@ -48,7 +50,7 @@ def complete(exchange: Exchange, params: CompleteRequestParams) -> Outcome:
         is_async=completion.is_async,
         finish=_finish,
         rescue=Rescue(exchange, tell),
-        scope=lambda: exchange.bridge.scope(atomic=True),
+        scope=lambda: around_function(atomic=True),
     )
 
 

@@ -10,11 +10,12 @@ from ...protocol.errors import invalid_params
 from ...protocol.lifecycle import Sender, SessionInfo, negotiate
 from ...protocol.messages import Notification, encode, is_request_id
 from ...protocol.versions import MODERN, fit
+from ...store.requests.inbox import Inbox
+from ...store.sessions.session_rows import SessionStore
 from ..calling import Result
 from ..capabilities import capabilities
 from ..exchange import Exchange
 from ..paging import list_caching
-from ..ports import Ports
 from ..results import dump
 
 MAX_INFO_BYTES: Final = 8 * 1024
@@ -30,31 +31,29 @@ def initialize(exchange: Exchange, params: InitializeRequestParams) -> Result:
         _bounded("clientInfo", _without_large_icons(_kept(dump(params.client_info)))),
         _bounded("capabilities", _kept(dump(params.capabilities))),
     )
-    _, secret = exchange.ports.sessions.open(exchange.principal, revision, sender)
+    _, secret = SessionStore(exchange.server.name).open(exchange.principal, revision, sender)
     server = exchange.server
     body: dict[str, Any] = {
         "protocolVersion": revision.name,
         "capabilities": capabilities(server, revision),
-        "serverInfo": fit(
-            "Implementation", server.implementation(exchange.policy.version), revision
-        ),
+        "serverInfo": fit("Implementation", server.implementation(exchange.version), revision),
     }
     if server.instructions:
         body["instructions"] = server.instructions
     return Result(body, session_id=secret)
 
 
-def initialized(notification: Notification, session: SessionInfo, ports: Ports) -> None:
+def initialized(notification: Notification, session: SessionInfo, server: str) -> None:
     """Note that the client is ready."""
     if not session.initialized:
-        ports.sessions.mark_initialized(session)
+        SessionStore(server).mark_initialized(session)
 
 
-def cancel(notification: Notification, session: SessionInfo, ports: Ports) -> None:
+def cancel(notification: Notification, session: SessionInfo, server: str) -> None:
     """Cancel a request (2025-11-25, basic/utilities/cancellation); what is malformed is ignored."""
     request_id, reason = notification.params.get("requestId"), notification.params.get("reason")
     if is_request_id(request_id):
-        ports.inbox.cancel(session, request_id, reason if isinstance(reason, str) else "")
+        Inbox(server).cancel(session, request_id, reason if isinstance(reason, str) else "")
 
 
 def ping(exchange: Exchange, params: RequestParams) -> Result:

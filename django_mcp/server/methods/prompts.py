@@ -9,13 +9,15 @@ from mcp_types import GetPromptRequestParams, GetPromptResult, PaginatedRequestP
 from ...protocol.errors import MCPError, invalid_params
 from ...protocol.versions import fit_content
 from ..calling import Call, Outcome, Result
+from ..exception_table import FailureKind
 from ..exchange import Exchange
-from ..failures import Failure, Kind, Rescue
+from ..failures import Failure, Rescue
 from ..paging import describe, list_caching, listed, page, read_cursor
 from ..primitives import Prompt
 from ..questions.calls import asking
 from ..results import dump, prompt_messages, settle
 from ..signature import ArgumentError
+from ..transactions import around_function
 
 
 def list_prompts(exchange: Exchange, params: PaginatedRequestParams) -> Result:
@@ -36,7 +38,7 @@ def get(exchange: Exchange, params: GetPromptRequestParams) -> Outcome:
     try:
         values = prompt.signature.bind(
             params.arguments or {},
-            strict=exchange.policy.strict_arguments,
+            strict=exchange.settings.strict_arguments,
             exchange=exchange,
         )
     except ArgumentError as error:
@@ -45,7 +47,7 @@ def get(exchange: Exchange, params: GetPromptRequestParams) -> Outcome:
     def tell(failure: Failure) -> Outcome:
         # A prompt has no result that could carry an error, so what the function wants to say goes
         # into the protocol's own.
-        hidden = failure.kind is Kind.REFUSED
+        hidden = failure.kind is FailureKind.REFUSED
         raise _unknown(params.name) if hidden else invalid_params(failure.text)
 
     call = Call(
@@ -55,7 +57,7 @@ def get(exchange: Exchange, params: GetPromptRequestParams) -> Outcome:
         is_async=prompt.signature.is_async,
         finish=lambda value: Result(_result(prompt, value, exchange)),
         rescue=Rescue(exchange, tell),
-        scope=lambda: exchange.bridge.scope(atomic=prompt.atomic),
+        scope=lambda: around_function(atomic=prompt.atomic),
     )
     return asking(call, prompt.signature, exchange, target=prompt.key, arguments=params.arguments)
 
@@ -65,7 +67,7 @@ def _result(prompt: Prompt, value: Any, exchange: Exchange) -> dict[str, Any]:
     if isinstance(value, GetPromptResult):
         result = dump(value)
     else:
-        result = {"messages": prompt_messages(value, exchange.bridge.jsonable)}
+        result = {"messages": prompt_messages(value)}
         if "description" in prompt.description:
             result["description"] = prompt.description["description"]
     for message in result["messages"]:

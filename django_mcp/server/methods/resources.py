@@ -16,14 +16,16 @@ from ...protocol.topics import Topic
 from ...protocol.versions import Revision, fit, fit_contents
 from .. import content
 from ..calling import Caching, Call, Outcome, Result
+from ..exception_table import FailureKind
 from ..exchange import Exchange
-from ..failures import Failure, Kind, Rescue
+from ..failures import Failure, Rescue
 from ..paging import REGISTERED, describe, list_caching, listed, page, read_cursor
 from ..primitives import Resource
 from ..questions.calls import asking
 from ..registry import MCPServer
 from ..results import as_text, dump, settle
 from ..signature import ArgumentError, Signature
+from ..transactions import around_function
 
 
 def list_templates(exchange: Exchange, params: PaginatedRequestParams) -> Result:
@@ -54,7 +56,7 @@ def list_resources(exchange: Exchange, params: PaginatedRequestParams) -> Outcom
 
 def read(exchange: Exchange, params: ReadResourceRequestParams) -> Outcome:
     """Read a resource; what cannot be seen does not exist."""
-    private = not exchange.policy.public
+    private = not exchange.is_public
     for resource, variables in exchange.server.find_resources(params.uri):
         private = private or resource.permission is not None
         if not resource.allows(exchange.principal.user):
@@ -120,7 +122,7 @@ def _read(
         return Result(_contents(resource, uri, value, exchange), caching)
 
     def tell(failure: Failure) -> Outcome:
-        if failure.kind is Kind.TOLD:
+        if failure.kind is FailureKind.TOLD:
             raise invalid_params(failure.text, {"uri": uri})
         raise _not_found(uri, exchange.revision)
 
@@ -131,7 +133,7 @@ def _read(
         is_async=resource.signature.is_async,
         finish=finish,
         rescue=Rescue(exchange, tell),
-        scope=lambda: exchange.bridge.scope(atomic=resource.atomic),
+        scope=lambda: around_function(atomic=resource.atomic),
     )
     return asking(call, resource.signature, exchange, target=uri)
 
@@ -160,7 +162,7 @@ def _content(item: Any, resource: Resource, uri: str, exchange: Exchange) -> dic
         return dump(item)
     mime_type = resource.mime_type
     if not isinstance(item, (str, *content.BYTES)):
-        item, mime_type = as_text(item, exchange.bridge.jsonable), mime_type or content.JSON
+        item, mime_type = as_text(item), mime_type or content.JSON
     return dump(content.contents(uri, item, mime_type=mime_type))
 
 
@@ -168,7 +170,7 @@ def _fill(
     items: list[dict[str, Any]], listings: Sequence[Resource], last: str | None, exchange: Exchange
 ) -> Outcome:
     """Fill up a page that has ``items``; the first of ``listings`` goes on after ``last``."""
-    if listings and len(items) < exchange.policy.page_size:
+    if listings and len(items) < exchange.settings.page_size:
         return _list_by_function(items, listings, last, exchange)
     # Whether the next function yields anything is not asked for the sake of the cursor alone.
     following = Cursor(listings[0].key, last) if listings else None
@@ -182,14 +184,14 @@ def _list_by_function(
     assert listing is not None
 
     def finish(value: Any) -> Outcome:
-        taken, more = _take(value, listing, last, exchange.policy.page_size - len(items))
+        taken, more = _take(value, listing, last, exchange.settings.page_size - len(items))
         described = [fit("Resource", _listed_resource(item), exchange.revision) for item in taken]
         if more:
             return _fill(items + described, listings, described[-1]["uri"], exchange)
         return _fill(items + described, listings[1:], None, exchange)
 
     def tell(failure: Failure) -> Outcome:
-        if failure.kind is Kind.TOLD:
+        if failure.kind is FailureKind.TOLD:
             raise invalid_params(failure.text)
         # Who may not see what a function lists is shown the rest, as with one that is hidden.
         return _fill(items, listings[1:], None, exchange)
@@ -201,7 +203,7 @@ def _list_by_function(
         is_async=listing.is_async,
         finish=finish,
         rescue=Rescue(exchange, tell, _LISTED),
-        scope=lambda: exchange.bridge.scope(atomic=True),
+        scope=lambda: around_function(atomic=True),
     )
 
 
@@ -257,7 +259,7 @@ def _caching(exchange: Exchange) -> Caching:
     return list_caching(_plain(exchange), exchange)
 
 
-_LISTED = frozenset({Kind.TOLD, Kind.REFUSED})
+_LISTED = frozenset({FailureKind.TOLD, FailureKind.REFUSED})
 """What a function that lists can say: there is nothing that it could miss."""
 
 

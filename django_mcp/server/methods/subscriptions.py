@@ -19,6 +19,7 @@ from ...principal import Guard
 from ...protocol.errors import invalid_params
 from ...protocol.messages import Notification
 from ...protocol.topics import Kind, Topic, too_many_subscriptions
+from ...store.changes.subscription_rows import Subscriptions
 from ..calling import Call, Outcome, Result
 from ..capabilities import FEATURES
 from ..exchange import Exchange
@@ -41,7 +42,7 @@ def subscribe(exchange: Exchange, params: SubscribeRequestParams) -> Result:
     """Tell a session when a resource changes (2025-11-25, server/resources, "Subscriptions")."""
     topic = readable_topic(params.uri, exchange)
     if exchange.session is not None:
-        exchange.ports.subscriptions.subscribe(exchange.session, topic)
+        Subscriptions(exchange.server.name).subscribe(exchange.session, topic)
     return Result({})
 
 
@@ -49,7 +50,7 @@ def unsubscribe(exchange: Exchange, params: UnsubscribeRequestParams) -> Result:
     """Tell a session no more; what it was not subscribed to needs no error."""
     if exchange.session is not None and len(params.uri) <= MAX_URI_CHARACTERS:
         topic = exchange.server.topic_of(params.uri)
-        exchange.ports.subscriptions.unsubscribe(exchange.session, topic)
+        Subscriptions(exchange.server.name).unsubscribe(exchange.session, topic)
     return Result({})
 
 
@@ -110,8 +111,8 @@ def _granted(wish: SubscriptionFilter, exchange: Exchange) -> _Granted:
         kind for kind, name in _LISTS.items() if given.get(name) and FEATURES[kind](exchange.server)
     ]
     uris = dict.fromkeys(given.get(_RESOURCES, ()))
-    if len(uris) > exchange.policy.max_subscriptions:
-        raise too_many_subscriptions(exchange.policy.max_subscriptions)
+    if len(uris) > exchange.settings.max_subscriptions:
+        raise too_many_subscriptions(exchange.settings.max_subscriptions)
     if sum(map(len, uris)) > MAX_URI_CHARACTERS:
         raise invalid_params(
             f"The URIs to hear of have more than {MAX_URI_CHARACTERS} characters together; send "

@@ -13,8 +13,9 @@ from ...protocol import headers
 from ...protocol.errors import invalid_params
 from ...protocol.versions import Revision, fit, fit_content
 from ..calling import Call, Outcome, Result
+from ..exception_table import FailureKind
 from ..exchange import Exchange
-from ..failures import EVERYTHING, Failure, Kind, Rescue
+from ..failures import EVERYTHING, Failure, Rescue
 from ..paging import list_caching, listed, page, read_cursor
 from ..primitives import Tool
 from ..questions.calls import asking
@@ -31,6 +32,7 @@ from ..results import (
     wrap_schema,
 )
 from ..signature import ArgumentError
+from ..transactions import around_function
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ def list_tools(exchange: Exchange, params: PaginatedRequestParams) -> Result:
     visible, following = page(tools, read_cursor(params.cursor, exchange), exchange)
     variant = Variant(
         revision=exchange.revision,
-        strict=exchange.policy.strict_arguments,
+        strict=exchange.settings.strict_arguments,
         asks=fills_in_forms(exchange.sender.capabilities, exchange.revision),
         structures_text=exchange.server.structured_text,
     )
@@ -72,7 +74,7 @@ def call(exchange: Exchange, params: CallToolRequestParams) -> Outcome:
     signature = tool.signature if unasked is None or _asks(exchange) else unasked
     try:
         values = signature.bind(
-            arguments, strict=exchange.policy.strict_arguments, exchange=exchange
+            arguments, strict=exchange.settings.strict_arguments, exchange=exchange
         )
     except ArgumentError as error:
         return _failure(str(error))
@@ -102,7 +104,7 @@ def _call(tool: Tool, values: Mapping[str, Any], exchange: Exchange) -> Call:
         is_async=tool.signature.is_async,
         finish=lambda value: _finish(tool, value, values, exchange),
         rescue=_rescue(exchange),
-        scope=lambda: exchange.bridge.scope(atomic=tool.atomic),
+        scope=lambda: around_function(atomic=tool.atomic),
         timeout=tool.timeout,
     )
 
@@ -113,7 +115,7 @@ def _rescue(exchange: Exchange) -> Rescue:
         # the model reads, and not an error, which often ends its turn.
         blocks = [fit_content(block, exchange.revision) for block in failure.blocks]
         body = {"content": blocks, "isError": True}
-        return Result(body, tells_errors=True, failed=failure.kind is Kind.FAILED)
+        return Result(body, tells_errors=True, failed=failure.kind is FailureKind.FAILED)
 
     return Rescue(exchange, tell, EVERYTHING)
 
@@ -152,21 +154,21 @@ def _is_wrapped(tool: Tool, revision: Revision) -> bool:
 
 
 def _result(tool: Tool, value: Any, exchange: Exchange) -> dict[str, Any]:
-    revision, jsonable = exchange.revision, exchange.bridge.jsonable
+    revision = exchange.revision
     value = settle(value)
     if isinstance(value, CallToolResult):
         return _ready_made(value, revision)
     if tool.output is None:
-        blocks = content_blocks(value, jsonable)
+        blocks = content_blocks(value)
         result: dict[str, Any] = {
             "content": [fit_content(block, revision) for block in blocks],
             "isError": False,
         }
         if tool.text is not None and exchange.server.structured_text:
-            result["structuredContent"] = structured_text(tool.text, value, jsonable)
+            result["structuredContent"] = structured_text(tool.text, value)
             return fit("CallToolResult", result, revision)
         return result
-    dumped = structured(tool.output, value, jsonable)
+    dumped = structured(tool.output, value)
     # 2025-06-18, server/tools, "Structured Content": the same as text, for clients without it.
     text = {"type": "text", "text": json_text(dumped)}
     if _is_wrapped(tool, revision):

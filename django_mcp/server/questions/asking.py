@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from asgiref.sync import sync_to_async
+
 from ...protocol.errors import MCPError
 from ..calling import Result
 from ..errors import (
@@ -18,6 +20,8 @@ from ..errors import (
     QuestionUnsupported,
 )
 from ..ports import AnswerTimedOut
+from ..transactions import check_may_wait
+from .django_forms import form_of
 from .fields import Invalid
 from .kinds import UNSET, Client, Question
 from .requests import InputRequest
@@ -121,13 +125,12 @@ class Questions:
         bound, key = self._claim(question)
         dialogue = _dialogue(question, bound.exchange)
         # Forms, and the search for open transactions, may touch the database.
-        blocking = bound.exchange.bridge.blocking
         try:
             with self._counted():
-                step = await blocking(_advance, dialogue)
+                step = await sync_to_async(_advance)(dialogue)
                 while isinstance(step, _Attempt):
                     response = await self._ahear(question, key, step, bound)
-                    step = await blocking(_advance, dialogue, response)
+                    step = await sync_to_async(_advance)(dialogue, response)
         except InputRequired:
             await self._all_prepared()
             raise
@@ -181,9 +184,9 @@ class Questions:
 
 def _dialogue(question: Question, exchange: Exchange) -> _Dialogue:
     """Yield each attempt to ask, take what comes back, and return the answer."""
-    exchange.bridge.check_may_wait()
+    check_may_wait()
     capabilities = exchange.sender.capabilities
-    client = Client(exchange.revision, capabilities, exchange.bridge.form)
+    client = Client(exchange.revision, capabilities, form_of)
     request = question.prepare(client)
     if not request.possible or not (exchange.revision.modern or exchange.peer.answers):
         if question.fallback is not UNSET:
@@ -209,7 +212,7 @@ def _advance(dialogue: _Dialogue, response: Any = None) -> _Attempt | _Settled:
 def _sent(
     question: Question, step: _Attempt, exchange: Exchange
 ) -> tuple[str, dict[str, Any], float]:
-    seconds = question.timeout or exchange.policy.question_seconds
+    seconds = question.timeout or exchange.settings.question_seconds
     return step.request.method, step.request.params or {}, seconds
 
 

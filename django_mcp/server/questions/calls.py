@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from asgiref.sync import sync_to_async
+
 from ...protocol.errors import ErrorCode, MCPError
 from ..calling import Call, Outcome
 from ..errors import QuestionUnsupported, ToolError
@@ -56,7 +58,7 @@ def _redeem_first(call: Call, exchange: Exchange) -> None:
     questions, function, scope = exchange.questions, call.function, call.scope
 
     async def redeem_and_call(**arguments: Any) -> Any:
-        await exchange.bridge.blocking(questions.redeem)
+        await sync_to_async(questions.redeem)()
         return await function(**arguments)
 
     @contextmanager

@@ -8,6 +8,8 @@ from functools import partial
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
+from asgiref.sync import sync_to_async
+
 from ..context import Context
 from ..errors import QuestionFailed, QuestionUnsupported, RegistrationError
 from ..functions import bare, check, context_type, hints_of, is_async, label_of, parameters_of
@@ -197,7 +199,7 @@ async def _aanswers(
     suspension: InputRequired | None = None
     for each in asked:
         function = partial(each.function, **each.arguments(values, exchange))
-        value = await (function() if each.is_async else exchange.bridge.blocking(function))
+        value = await (function() if each.is_async else sync_to_async(function)())
         try:
             if isinstance(value, Question):
                 value = await exchange.questions.aask(each.named(value))

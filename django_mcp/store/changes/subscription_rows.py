@@ -29,7 +29,7 @@ State = PendingRequest.State
 
 @dataclass(frozen=True, slots=True)
 class Subscriptions:
-    """Those of a server's sessions. Implements :class:`django_mcp.server.ports.Subscriptions`."""
+    """Those of a server's sessions."""
 
     server: str
 

@@ -25,7 +25,7 @@ MOST_AT_ONCE: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Inbox:
-    """The requests in flight of one server. Implements :class:`django_mcp.server.ports.Inbox`."""
+    """The requests in flight of one server."""
 
     server: str
 

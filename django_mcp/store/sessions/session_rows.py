@@ -90,7 +90,7 @@ def note_use(requests: Mapping[str, int]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SessionStore:
-    """The sessions of one server. Implements :class:`django_mcp.server.ports.Sessions`."""
+    """The sessions of one server."""
 
     server: str
 

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.forms.utils import pretty_name
 from django.utils import timezone
 
-from ..server.questions.fields import Field, Invalid, Option, chosen
+from .fields import Field, Invalid, Option, chosen
 
 _KINDS: Final[dict[type[forms.Field], dict[str, Any]]] = {
     forms.MultipleChoiceField: {"kind": "choices"},

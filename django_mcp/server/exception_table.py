@@ -7,6 +7,8 @@ import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import copy_context
+from dataclasses import dataclass
+from enum import Enum, auto
 from functools import lru_cache
 from types import ModuleType
 from typing import Any, Final
@@ -24,10 +26,38 @@ from django.db import IntegrityError, connections
 from django.http import Http404
 from django.utils.functional import Promise
 
-from ..server.calling import CallTimedOut
-from ..server.errors import ResourceNotFound, ToolError
-from ..server.failures import Kind, Told
 from ..store.database import has_loop
+from .calling import CallTimedOut
+from .errors import ResourceNotFound, ToolError
+
+
+class FailureKind(Enum):
+    """What an exception says."""
+
+    TOLD = auto()
+    """What the site wants the client to read."""
+    MISSING = auto()
+    """That something does not exist."""
+    REFUSED = auto()
+    """That the caller may not do this."""
+    INVALID = auto()
+    """That what the caller gave does not fit. In what is only read, that is a failure."""
+    FAILED = auto()
+    """Nothing: it was not foreseen."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExceptionRow:
+    """What is told of the exceptions of one class, and how loudly they are logged."""
+
+    kind: FailureKind
+    text: Callable[[Any], str | None]
+    """Makes of the exception what the client reads; ``None``: it is of no such kind after all."""
+    level: int = logging.INFO
+    traceback: bool = False
+    log: Callable[[Any, Any], None] | None = None
+    """Logs it, given the request of the framework, where that is not done here."""
+
 
 MAX_MESSAGES: Final = 20
 """How many messages of one exception are told."""
@@ -70,18 +100,22 @@ def _log_as_django(error: Exception, request: Any) -> None:
     logger.error("%s", error, exc_info=error, extra={"request": request})
 
 
-TABLE: Final[Mapping[type[BaseException], Told]] = {
-    ToolError: Told(Kind.TOLD, _said_on_purpose),
-    CallTimedOut: Told(Kind.TOLD, str, logging.WARNING),
-    ResourceNotFound: Told(Kind.MISSING, _said("There is no such resource.")),
-    Http404: Told(Kind.MISSING, _said("This does not exist.")),
-    ObjectDoesNotExist: Told(Kind.MISSING, _said("This does not exist.")),
-    PermissionDenied: Told(Kind.REFUSED, _said("You may not do this."), logging.WARNING),
-    SuspiciousOperation: Told(Kind.REFUSED, lambda _: "Refused.", log=_log_as_django),
-    ValidationError: Told(Kind.INVALID, _invalid_for_django),
-    pydantic.ValidationError: Told(Kind.INVALID, _invalid_for_pydantic),
-    IntegrityError: Told(
-        Kind.INVALID,
+TABLE: Final[Mapping[type[BaseException], ExceptionRow]] = {
+    ToolError: ExceptionRow(FailureKind.TOLD, _said_on_purpose),
+    CallTimedOut: ExceptionRow(FailureKind.TOLD, str, logging.WARNING),
+    ResourceNotFound: ExceptionRow(FailureKind.MISSING, _said("There is no such resource.")),
+    Http404: ExceptionRow(FailureKind.MISSING, _said("This does not exist.")),
+    ObjectDoesNotExist: ExceptionRow(FailureKind.MISSING, _said("This does not exist.")),
+    PermissionDenied: ExceptionRow(
+        FailureKind.REFUSED, _said("You may not do this."), logging.WARNING
+    ),
+    SuspiciousOperation: ExceptionRow(
+        FailureKind.REFUSED, lambda _: "Refused.", log=_log_as_django
+    ),
+    ValidationError: ExceptionRow(FailureKind.INVALID, _invalid_for_django),
+    pydantic.ValidationError: ExceptionRow(FailureKind.INVALID, _invalid_for_pydantic),
+    IntegrityError: ExceptionRow(
+        FailureKind.INVALID,
         lambda _: "This conflicts with what is already there.",
         logging.WARNING,
         traceback=True,
@@ -91,19 +125,19 @@ TABLE: Final[Mapping[type[BaseException], Told]] = {
 
 
 @lru_cache(maxsize=1)
-def _with_rest_framework(exceptions: ModuleType) -> Mapping[type[BaseException], Told]:
-    refused = Told(Kind.REFUSED, _refused_by_rest_framework, logging.WARNING)
+def _with_rest_framework(exceptions: ModuleType) -> Mapping[type[BaseException], ExceptionRow]:
+    refused = ExceptionRow(FailureKind.REFUSED, _refused_by_rest_framework, logging.WARNING)
     return {
         **TABLE,
-        exceptions.APIException: Told(Kind.INVALID, _refused_by_rest_framework),
-        exceptions.NotFound: Told(Kind.MISSING, _refused_by_rest_framework),
+        exceptions.APIException: ExceptionRow(FailureKind.INVALID, _refused_by_rest_framework),
+        exceptions.NotFound: ExceptionRow(FailureKind.MISSING, _refused_by_rest_framework),
         exceptions.NotAuthenticated: refused,
         exceptions.AuthenticationFailed: refused,
         exceptions.PermissionDenied: refused,
     }
 
 
-def told() -> Mapping[type[BaseException], Told]:
+def rows() -> Mapping[type[BaseException], ExceptionRow]:
     """Return the table, with REST framework's exceptions where the site has imported them."""
     exceptions = sys.modules.get("rest_framework.exceptions")
     # Another thread may be about to import it.
