@@ -28,7 +28,7 @@ from django.urls import (
 from django.urls.resolvers import RegexPattern
 
 from .routing import Place, leaves, rest_of
-from .transport.views import MCPView, outside_the_site, unlogged
+from .transport.views import MCPView, outside_the_site, refusal
 
 _PROTECTED_RESOURCE: Final = "oauth-protected-resource"
 _DOCUMENTS: Final = (_PROTECTED_RESOURCE, "oauth-authorization-server", "openid-configuration")
@@ -53,7 +53,7 @@ def document(request: HttpRequest, **names: str) -> HttpResponseBase:
     if request.method == "OPTIONS":
         return _preflight(request)
     everyone = {"Access-Control-Allow-Origin": "*"}
-    return unlogged(JsonResponse(_ABSENT, status=404, headers=everyone))
+    return refusal(JsonResponse(_ABSENT, status=404, headers=everyone), request)
 
 
 def _preflight(request: HttpRequest) -> HttpResponse:

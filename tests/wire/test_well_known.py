@@ -85,6 +85,13 @@ def test_what_is_not_there_is_a_quiet_404_in_json(door, settings, caplog, debug)
     assert warnings(caplog) == []
 
 
+def test_a_page_for_everything_in_each_language_answers_none_of_them(door, settings):
+    settings.ROOT_URLCONF = urlconf(*WHOLE, *i18n_patterns(CATCH_ALL))
+    settings.MIDDLEWARE = ["django.middleware.locale.LocaleMiddleware", *django_settings.MIDDLEWARE]
+    for url in ASKED_FOR:
+        assert_absent(get(door, url, Accept_Language="de"))
+
+
 @pytest.mark.parametrize("url", ASKED_FOR)
 def test_a_site_without_a_page_for_everything_has_none_of_them(door, settings, caplog, url):
     settings.ROOT_URLCONF = urlconf(*WHOLE)
