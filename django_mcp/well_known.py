@@ -7,7 +7,8 @@ show people whatever else they get. ``include("django_mcp.urls")`` at the root h
 
 Nothing of the site's is in the shadow of them: they match what ends or begins with the path of an
 endpoint. Of the documents without a path that of the protected resource is the endpoints'; those of
-an issuer are the site's, and are answered here only where no other pattern answers them.
+an issuer are the site's, and are answered here only where no other pattern answers them, but one
+that answers everything.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from django.urls import (
 from django.urls.resolvers import RegexPattern
 
 from .routing import Place, leaves, rest_of
-from .transport.views import MCPView, outside_the_site, unlogged
+from .transport.views import MCPView, outside_the_site, refusal
 
 _PROTECTED_RESOURCE: Final = "oauth-protected-resource"
 _DOCUMENTS: Final = (_PROTECTED_RESOURCE, "oauth-authorization-server", "openid-configuration")
@@ -53,7 +54,7 @@ def document(request: HttpRequest, **names: str) -> HttpResponseBase:
     if request.method == "OPTIONS":
         return _preflight(request)
     everyone = {"Access-Control-Allow-Origin": "*"}
-    return unlogged(JsonResponse(_ABSENT, status=404, headers=everyone))
+    return refusal(JsonResponse(_ABSENT, status=404, headers=everyone), request)
 
 
 def _preflight(request: HttpRequest) -> HttpResponse:
@@ -94,7 +95,8 @@ def _has_endpoint(places: Sequence[Place], path: str) -> bool:
 
 def _is_anothers(places: Sequence[Place], path: str) -> bool:
     return any(
-        rest_of(path, chain) is not None
+        # A page for everything is no document of an issuer, and clients show people what it says.
+        rest_of(path, chain) is not None and rest_of(_NOWHERE, chain) is None
         for chain, entry in places
         if not isinstance(entry.pattern, DocumentPattern)
     )

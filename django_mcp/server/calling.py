@@ -7,6 +7,7 @@ function that the site wrote.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -30,6 +31,14 @@ class CallStopped(BaseException):
     It is raised at the call's next word. User code that catches every ``Exception`` does not
     swallow it, and what a savepoint covers is rolled back.
     """
+
+
+class EndedItself(Exception):
+    """A function has ended in a way that is for whoever runs it: nobody had cancelled the call."""
+
+    def __init__(self, raised: BaseException) -> None:
+        super().__init__(f"the function raised {type(raised).__name__}")
+        self.__cause__ = raised
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +102,18 @@ class Call:
                 raise
             return self.rescue.outcome(error)
 
+    def run_apart(self) -> Outcome:
+        """Do as :meth:`run`, in a thread that only the function itself can bring to an end.
+
+        What would end the process, or the task that waits, is a failure there like any other.
+        """
+        try:
+            return self.run()
+        except (SystemExit, asyncio.CancelledError) as error:
+            if self.rescue is None:
+                raise
+            return self.rescue.outcome(EndedItself(error))
+
     async def arun(self) -> Outcome:
         """Make an asynchronous call."""
         try:
@@ -101,6 +122,16 @@ class Call:
             if self.rescue is None:
                 raise
             return await self.rescue.aoutcome(error)
+        except asyncio.CancelledError as error:
+            if self.rescue is None or _is_cancelled():
+                raise
+            # Out of something that the function has awaited. Its client waits for an answer.
+            return await self.rescue.aoutcome(EndedItself(error))
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 Outcome = Result | Call

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from functools import partial
 from itertools import islice
 from typing import Any, Final
@@ -35,11 +35,13 @@ class Problems:
         else:
             self._left += 1
 
-    def note(self, error: ValidationError) -> None:
-        """Add what pydantic has found."""
-        for details in error.errors(include_url=False, include_context=False):
-            if details["type"] != NOT_LOOKED_AT:
-                self.add(partial(_in_words, details))
+    def note(self, error: ValidationError, *, beside: Set[str] = frozenset()) -> None:
+        """Add what pydantic has found, other than ``beside`` if there is anything else."""
+        found = error.errors(include_url=False, include_context=False)
+        looked_at = [details for details in found if details["type"] != NOT_LOOKED_AT]
+        others = [details for details in looked_at if beside.isdisjoint(details["loc"][:1])]
+        for details in others or looked_at:
+            self.add(partial(_in_words, details))
 
 
 def cut(text: str, length: int = _LENGTH) -> str:

@@ -173,8 +173,13 @@ class Signature:
                     partial("{}: unknown argument (this takes {}).".format, cut(name), taken)
                 )
         if error is not None:
-            problems.note(error)
+            problems.note(error, beside=self._left_out(arguments))
         return ArgumentError(f"Invalid arguments. {problems}")
+
+    def _left_out(self, arguments: Mapping[str, Any]) -> set[str]:
+        """Return the names of what is null and need not be given: that is no mistake by itself."""
+        nulls = {name for name, value in arguments.items() if value is None}
+        return nulls & (set(self.names) - set(self.required))
 
     def _build_model(self, parameters: list[inspect.Parameter]) -> type[BaseModel]:
         fields: dict[str, Any] = {}

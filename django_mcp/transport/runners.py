@@ -90,7 +90,7 @@ class OnLanes:
         if not call.is_async:
             lanes = call_lanes()
             lane = await lanes.take(self._caller)
-            return await _bounded(call, lanes.run_on(lane, call.run))
+            return await _bounded(call, lanes.run_on(lane, call.run_apart))
         async with Lease(call_lanes(), self._caller):
             return await _bounded(call, call.arun())
 

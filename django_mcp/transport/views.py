@@ -21,6 +21,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from ..default import mcp
 from ..protocol.errors import ErrorCode
+from . import nowhere
 from .calls import Door, InlineDoor, LoopDoor
 from .endpoint import respond
 from .http import SESSION_ID_VARIABLE, BodyTooLarge, Endpoint, Reply
@@ -67,8 +68,9 @@ class MCPView(View):
         """Answer any method: the endpoint knows which ones it serves."""
         endpoint, own = Endpoint(self.server, self.auth), _ViewRequest(request)
         if not _has_loop(request):
-            return _response(run_inline(respond(own, endpoint, self.inline_door())))
-        response = _response(async_to_sync(respond)(own, endpoint, LoopDoor()))
+            reply = run_inline(respond(own, endpoint, self.inline_door()))
+            return _response(reply, request)
+        response = _response(async_to_sync(respond)(own, endpoint, LoopDoor()), request)
         if is_closing() and request.scope["http_version"].startswith("1"):
             response.headers["Connection"] = "close"
         return response
@@ -78,7 +80,7 @@ class MCPView(View):
         return InlineDoor()
 
 
-def _response(reply: Reply) -> HttpResponseBase:
+def _response(reply: Reply, request: HttpRequest) -> HttpResponseBase:
     if reply.events is not None:
         # Typed as for WSGI; under ASGI an asynchronous iterator is what it takes.
         chunks: Any = reply.events
@@ -86,16 +88,22 @@ def _response(reply: Reply) -> HttpResponseBase:
     response = HttpResponse(reply.body, status=reply.status, headers=dict(reply.headers))
     if not reply.body:
         del response.headers["Content-Type"]
-    # Django would warn of each of them; the endpoint has logged what is worth it.
-    return unlogged(response) if 400 <= reply.status < 500 else response
+    return refusal(response, request) if 400 <= reply.status < 500 else response
 
 
 R = TypeVar("R", bound=HttpResponseBase)
 
 
-def unlogged(response: R) -> R:
-    """Return a response that Django does not log, as it does not log one twice."""
+def refusal(response: R, request: HttpRequest) -> R:
+    """Return a response that is sent as it stands, and is not worth a line in Django's log.
+
+    The endpoint has logged what is worth it; and Django logs no response twice.
+    """
     response._has_been_logged = True  # type: ignore[attr-defined]
+    if response.status_code == 404:
+        # LocaleMiddleware and CommonMiddleware look for a page to redirect to. Where a site has one
+        # for everything, they would take a lost session for a missing language.
+        request.urlconf = nowhere.__name__
     return response
 
 

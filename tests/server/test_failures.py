@@ -63,9 +63,11 @@ def raising(make: Callable[[], Any], *, is_async: bool = False) -> Callable[...,
     return afail if is_async else fail
 
 
-def call(make: Callable[[], Any], revision: str = MODERN, **options: Any) -> Any:
+def call(
+    make: Callable[[], Any], revision: str = MODERN, *, is_async: bool = False, **options: Any
+) -> Any:
     server = MCPServer("test", **options)
-    server.tool(name="it")(raising(make))
+    server.tool(name="it")(raising(make, is_async=is_async))
     return client_of(server, revision).tool("it")
 
 
@@ -336,6 +338,11 @@ def test_errors_of_a_group_are_told_as_one_or_are_a_failure(announced):
     assert client_of(server).tool("it").text == "You may not do this."
     errors = [PermissionDenied(), KeyError()]
     client_of(server).tool("it").assert_failed("The tool failed.")
+    assert len(announced) == 1
+
+
+def test_a_task_that_the_function_awaits_in_vain_is_a_failure(announced):
+    call(asyncio.CancelledError, is_async=True).assert_failed("The tool failed.")
     assert len(announced) == 1
 
 

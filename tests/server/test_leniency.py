@@ -151,6 +151,20 @@ def test_what_else_is_wrong_is_told_and_nothing_is_repaired():
     assert call(take, limit="", day="2026-07-28", color=None).text == "taken"
 
 
+def test_null_for_what_is_left_out_is_not_among_the_mistakes():
+    """A model that reads of them makes up values."""
+
+    def take(day: date, pages: int = 1, color: Color = Color.RED) -> None:
+        """Never called."""
+
+    answer = call(take, day="soon", pages=None, color=None).assert_failed("day: ")
+    assert "pages" not in answer.text
+    assert "color" not in answer.text
+    answer = call(take, day=None, pages="many", color=None).assert_failed("day: ")
+    answer.assert_contains("pages: ")
+    assert "color" not in answer.text
+
+
 def test_what_the_client_sent_is_not_changed():
     def take(value: list[dict[str, int | None]]) -> str:
         return str(value)

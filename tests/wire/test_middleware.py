@@ -7,9 +7,14 @@ from typing import Any
 
 import pytest
 from django.conf import settings as django_settings
+from django.conf.urls.i18n import i18n_patterns
 from django.db import connections
 from django.http import HttpRequest, HttpResponse
+from django.urls import path
 
+from tests.asgi import urlconf
+
+from . import urls
 from .speech import LEGACY, REVISIONS, Caller
 from .test_errors import assert_error
 
@@ -96,6 +101,19 @@ def test_messages_do_not_change_with_the_language(caller, settings, language):
     with_middleware(settings, "django.middleware.locale.LocaleMiddleware")
     plain = caller.call("no/such/method")
     assert caller.with_headers(Accept_Language=language).call("no/such/method").body == plain.body
+
+
+def test_a_404_is_not_taken_for_a_page_without_its_language(caller, settings):
+    """A site in several languages with a page for everything would have clients redirected."""
+    pages = i18n_patterns(path("<path:anything>", lambda request, anything: HttpResponse("page")))
+    settings.ROOT_URLCONF = urlconf(*urls.urlpatterns, *pages)
+    with_middleware(settings, "django.middleware.locale.LocaleMiddleware")
+    missing = caller.door.send("GET", "/no/such/page", [("Host", "testserver")])
+    assert missing.header("Location") == "/en/no/such/page"
+    assert_error(caller.call("no/such/method", 7), 404, -32601, 7)
+    stranger = caller.with_headers(Mcp_Session_Id="unknown")
+    assert_error(stranger.post({"jsonrpc": "2.0", "id": 0, "method": "ping"}), 404, -32001, 0)
+    assert stranger.send("DELETE").status == 404
 
 
 def test_the_endpoint_needs_no_csrf_token(door):

@@ -42,7 +42,7 @@ def page(request: HttpRequest, **kwargs: Any) -> HttpResponse:
     return HttpResponse("<html>a page</html>")
 
 
-def issuer(request: HttpRequest) -> HttpResponse:
+def issuer(request: HttpRequest, **kwargs: str) -> HttpResponse:
     """Say who issues tokens."""
     return HttpResponse('{"issuer": "https://example.com"}', content_type="application/json")
 
@@ -78,11 +78,17 @@ def test_what_is_not_there_is_a_quiet_404_in_json(door, settings, caplog, debug)
         "django.middleware.locale.LocaleMiddleware",
         "django.contrib.auth.middleware.LoginRequiredMiddleware",
     ]
-    asked_for = [each for each in ASKED_FOR if each not in (AT_ROOT[1], AT_ROOT[2])]
-    for url in asked_for:
+    for url in ASKED_FOR:
         assert_absent(get(door, url))
         assert_absent(get(door, f"{url}/"))
     assert warnings(caplog) == []
+
+
+def test_a_page_for_everything_in_each_language_answers_none_of_them(door, settings):
+    settings.ROOT_URLCONF = urlconf(*WHOLE, *i18n_patterns(CATCH_ALL))
+    settings.MIDDLEWARE = ["django.middleware.locale.LocaleMiddleware", *django_settings.MIDDLEWARE]
+    for url in ASKED_FOR:
+        assert_absent(get(door, url, Accept_Language="de"))
 
 
 @pytest.mark.parametrize("url", ASKED_FOR)
@@ -132,6 +138,7 @@ def test_the_sites_own_issuer_is_never_in_the_shadow(door, settings, urls, first
         path("o/.well-known/openid-configuration", issuer),
         path(".well-known/openid-configuration/o", issuer),
         path("api/.well-known/openid-configuration", issuer),
+        *([CATCH_ALL] if first else []),
     ]
     settings.ROOT_URLCONF = urlconf(*urls, *own) if first else urlconf(*own, *urls)
     for url in (
@@ -142,6 +149,14 @@ def test_the_sites_own_issuer_is_never_in_the_shadow(door, settings, urls, first
         "/api/.well-known/openid-configuration",
     ):
         assert b"issuer" in get(door, url).body
+
+
+@pytest.mark.parametrize(
+    "own", [path(".well-known/<name>", issuer), re_path(r"\.well-known/openid", issuer)], ids=str
+)
+def test_an_issuer_in_a_pattern_of_the_sites_for_several_documents_is_its_own(door, settings, own):
+    settings.ROOT_URLCONF = urlconf(*WHOLE, own, CATCH_ALL)
+    assert b"issuer" in get(door, "/.well-known/openid-configuration").body
 
 
 def test_a_page_of_a_browser_client_may_read_it(door, settings):

@@ -80,7 +80,7 @@ async def cost(workers: Workers, http: httpx.AsyncClient) -> Any:
     assert [tick for tick in ticks if max(Counter(tick).values()) > 1] == []
     kinds = Counter(statement for tick in ticks for statement in tick)
     # Leases are renewed and old rows are looked for every now and then, and not at every look.
-    steady = {statement for statement, count in kinds.items() if count > LOOKS / 4}
+    steady = {statement for statement, count in kinds.items() if count > LOOKS / 2}
     return *await held(workers, http), steady
 
 
