@@ -20,6 +20,7 @@ from django_mcp import MCPServer, endpoint
 from django_mcp.asgi import mount
 from django_mcp.auth import Principal, public
 from django_mcp.models import PendingRequest
+from django_mcp.transport import gate as gate_module
 from django_mcp.transport import lanes as lanes_module
 from django_mcp.transport.lanes import GATE_LANES, Lanes, Lease, call_lanes, gate_lanes
 from tests.asgi import call, post, run, urlconf
@@ -287,14 +288,16 @@ def everybody(request: Any) -> Principal:
     return Principal(AnonymousUser())
 
 
-@pytest.mark.parametrize("auth", [anybody, public, everybody])
-def test_so_many_wait_for_a_lane_of_the_gate(settings, auth):
+@pytest.mark.parametrize(
+    ("auth", "caller"), [(anybody, "at 127.0.0.1"), (public, "at 127.0.0.1"), (everybody, "")]
+)
+def test_so_many_wait_for_a_lane_of_the_gate(settings, auth, caller):
     """Also where AUTH waits for it: a little of the body is read for the id."""
     settings.DJANGO_MCP = {**settings.DJANGO_MCP, "LANE_QUEUE": 1, "AUTH": auth}
 
     async def main() -> Any:
         served = application()
-        leases = [await gate_lanes().take() for _ in range(GATE_LANES)]
+        leases = [await gate_lanes().take(caller) for _ in range(GATE_LANES)]
         opening = asyncio.create_task(post(served, INITIALIZE))
         await waiting(gate_lanes(), 1)
         refused = await post(served, INITIALIZE | {"id": "more"})
@@ -338,6 +341,32 @@ def test_nobody_waits_for_the_calls_of_another(settings, one, other, tool):
     name, left = run(main())
     assert name.startswith("mcp-lane-")
     assert left == 4
+
+
+def test_nobody_waits_for_the_large_bodies_of_another(settings, monkeypatch):
+    """They are read on the lanes of the gate, which everybody needs for AUTH."""
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "LANE_WAIT_SECONDS": 10, "AUTH": everybody}
+    parse = gate_module._parse_large
+
+    def hold(*given: Any) -> Any:
+        gate.entered.release()
+        assert gate.opened.wait(20)
+        return parse(*given)
+
+    monkeypatch.setattr(gate_module, "_parse_large", hold)
+
+    async def main() -> Any:
+        served = application()
+        large = {"arguments": {"number": [0] * 2000}, "client": ("192.0.2.1", 1)}
+        calls = [asyncio.create_task(call(served, "wait", **large)) for _ in range(18)]
+        await entered(GATE_LANES)
+        await waiting(gate_lanes(), 18 - GATE_LANES)
+        answered = await call(served, "thread", client=("192.0.2.2", 1))
+        gate.opened.set()
+        assert [(await each).status for each in calls] == [200] * 18
+        return answered
+
+    assert run(main()).status == 200
 
 
 def test_of_all_who_wait_each_gets_a_lane_before_one_gets_many(settings):
