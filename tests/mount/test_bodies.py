@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from django.core.asgi import get_asgi_application
 from django_mcp import MCPServer, endpoint
 from django_mcp.asgi import mount
 from django_mcp.auth import Principal, Refusal
+from django_mcp.transport import gate
 from django_mcp.transport.bodies import Bodies, bodies
 from tests.asgi import BOUND, modern, post, request, run, scope_of, urlconf
 
@@ -245,6 +247,38 @@ def test_who_sends_most_at_once_gives_way_to_others(limits):
             assert (await upload.answer())[0] == 200
 
     at_the_mount(story)
+
+
+def test_large_bodies_that_wait_to_be_read_have_the_same_bound(limits, monkeypatch):
+    limits(MAX_BODY_BYTES=300 * KILOBYTE, MAX_RECEIVING_BYTES=1000 * KILOBYTE)
+    let_go, parse = threading.Event(), gate._parse_large
+
+    def hold(*given: Any) -> Any:
+        assert let_go.wait(BOUND)
+        return parse(*given)
+
+    monkeypatch.setattr(gate, "_parse_large", hold)
+
+    async def main() -> list[int]:
+        message, headers = modern("notifications/none", text="x" * 240 * KILOBYTE)
+        del message["id"]
+        application: Any = mount(get_asgi_application())
+        calls = [
+            asyncio.create_task(post(application, message, headers=headers)) for _ in range(12)
+        ]
+        async with asyncio.timeout(BOUND):
+            while sum(each.done() for each in calls) < 8:
+                assert bodies().held <= 1000 * KILOBYTE
+                await asyncio.sleep(0.01)
+        let_go.set()
+        found = [(await each).status for each in calls]
+        assert not bodies().held
+        return found
+
+    try:
+        assert run(main()) == [202] * 4 + [503] * 8
+    finally:
+        let_go.set()
 
 
 @pytest.mark.parametrize(("padding", "request_id"), [(0, 7), (100 * KILOBYTE, None)])
