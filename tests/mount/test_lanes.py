@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -15,6 +15,7 @@ from django.core.asgi import get_asgi_application
 from django.db import connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.http import Http404
+from pydantic import BaseModel, BeforeValidator
 
 from django_mcp import MCPServer, endpoint
 from django_mcp.asgi import mount
@@ -38,6 +39,7 @@ class Gate:
         self.let_go = threading.Event()
         self.kept: list[BaseDatabaseWrapper] = []
         self.running = Counter[str]()
+        self.validating: list[str] = []
 
 
 gate = Gate()
@@ -47,6 +49,29 @@ gate = Gate()
 def thread() -> str:
     """Say on which thread this runs."""
     return threading.current_thread().name
+
+
+def note_thread(value: Any) -> Any:
+    """Say on which thread arguments are validated."""
+    gate.validating.append(threading.current_thread().name)
+    return value
+
+
+class All(BaseModel):
+    of: list[Condition]
+
+
+class Some(BaseModel):
+    of: list[Condition]
+
+
+Condition = All | Some | Annotated[int, BeforeValidator(note_thread)]
+
+
+@server.tool
+async def match(condition: Condition) -> str:
+    """Take what can be read in more ways the deeper it is."""
+    return "matched"
 
 
 @server.tool
@@ -156,6 +181,13 @@ async def entered(times: int = 1) -> None:
 @pytest.mark.parametrize("tool", ["thread", "orm_thread"])
 def test_code_that_may_block_runs_on_a_lane(tool):
     assert text_of(run(call(application(), tool))).startswith("mcp-lane-")
+
+
+def test_what_may_take_long_to_validate_does_not_keep_the_loop_from_others():
+    arguments = {"condition": {"of": [{"of": [1]}]}}
+    assert text_of(run(call(application(), "match", arguments=arguments))) == "matched"
+    assert gate.validating
+    assert all(name.startswith("mcp-gate-") for name in gate.validating)
 
 
 def test_many_calls_share_few_threads_and_none_is_mixed_up():
