@@ -166,6 +166,7 @@ class _Visit:
         revision, sender = lifecycle.read_modern(message, self.request.headers)
         if message.method in METHODS and METHODS[message.method].streams:
             gate.check_takes_events(self.request)
+        await self._count_writing(message)
         return await self._dispatch(message, revision, sender, None)
 
     async def _note(self, message: Notification | Response, session: SessionInfo) -> None:

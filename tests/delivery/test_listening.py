@@ -174,6 +174,21 @@ def test_many_uris_do_not_keep_the_loop_from_others(application, on_loop, monkey
     assert loop not in threads
 
 
+def test_listening_is_counted_as_it_leaves_a_row(application, on_loop, settings):
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "RATE_LIMIT": "2/d"}
+
+    async def main():
+        for _ in range(2):
+            async with listening(application, EVERYTHING) as stream:
+                assert stream.is_stream
+                await stream.message()
+        message, headers = modern("subscriptions/listen", 7, notifications=EVERYTHING)
+        return await post(application, message, headers=headers)
+
+    refused = on_loop(main())
+    assert (refused.status, refused.json()["id"]) == (429, 7)
+
+
 @pytest.mark.parametrize("place", ["_register", "begin_listening"])
 def test_who_leaves_while_it_is_registered_leaves_nothing(application, on_loop, monkeypatch, place):
     """Its thread goes on: whatever it still writes has an end nevertheless."""
