@@ -10,7 +10,7 @@ PARALLEL ?= --numprocesses=auto --dist=loadgroup
 
 help:
 	@echo "make demo         set up and serve the example project on PORT ($(PORT))"
-	@echo "make test         the tests that need Python alone"
+	@echo "make test         the tests that need Python alone, but for the slow ones; two minutes"
 	@echo "make test-all     everything that CI runs; needs PostgreSQL, MariaDB, Redis, Node.js"
 	@echo "make chaos        kill and break what can be, and count what is lost; half an hour;"
 	@echo "                  needs PostgreSQL, MariaDB and Redis; CHAOS=--short takes three minutes"
@@ -33,8 +33,8 @@ demo: $(VENV)/demo.stamp
 	PORT=$(PORT) $(BIN)/python manage.py demo
 
 test: $(VENV)/test.stamp
-	$(BIN)/python -m pytest $(PARALLEL) -m "not node and not browser and not workers" tests
-	$(BIN)/python -m pytest $(PARALLEL) --ds=example_project.settings tests/example
+	$(BIN)/python -m pytest $(PARALLEL) -m "not node and not browser and not workers and not slow" tests
+	$(BIN)/python -m pytest $(PARALLEL) --ds=example_project.settings -m "not slow" tests/example
 
 test-all:
 	bash .ci/run

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import Path
+
 import pytest
 from django.db import connection, connections
 from django.test import TransactionTestCase
@@ -14,6 +17,69 @@ from tests.emptying import emptying, what_is_kept
 from tests.wire.validator import valid_wire
 
 __all__ = ["valid_wire"]
+
+ROOT = Path(__file__).parent
+SLOW = (
+    "browser",
+    "chaos",
+    "client/test_dead_workers.py",
+    "client/test_official_server.py",
+    "client/test_own_server.py",
+    "client/test_plants.py",
+    "client/test_sync.py",
+    "client/test_time.py",
+    "clients",
+    "delivery",
+    "docs/test_errors.py",
+    "docs/test_snippets.py",
+    "example/test_demo.py",
+    "example/test_live.py",
+    "mount/test_bodies.py",
+    "mount/test_costly_bodies.py",
+    "mount/test_lanes.py",
+    "server/test_lists.py",
+    "server/test_output.py",
+    "store/test_a_day.py",
+    "store/test_cleaning_beside_writers.py",
+    "store/test_cleanup.py",
+    "store/test_deleted_users.py",
+    "store/test_members.py",
+    "store/test_session_cache.py",
+    "store/test_sweep.py",
+    "tokens/test_admin.py",
+    "wire/test_fields.py",
+    "wire/test_limits.py",
+    "wire/test_middleware.py",
+    "wire/test_offers.py",
+    "wire/test_origins.py",
+    "wire/test_outages.py",
+    "wire/test_properties.py",
+    "wire/test_sizes.py",
+    "workers",
+)
+"""What `make test` leaves out, below this folder: most of it starts processes, or waits."""
+SLOW_DOORS = ("asgi",)
+"""Of the ways to the endpoint, the one that takes a loop and a thread for each request."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is slow, before it is chosen by its marks."""
+    for item in items:
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        if parameters.get("door") in SLOW_DOORS or _is_slow(item.path):
+            item.add_marker(pytest.mark.slow)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even read what is slow, where it is not wanted."""
+    leaves_out = "not slow" in config.option.markexpr
+    return True if leaves_out and _is_slow(collection_path) else None
+
+
+@cache
+def _is_slow(path: Path) -> bool:
+    return any(map(path.relative_to(ROOT).is_relative_to, SLOW))
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,11 @@ def post_worker_init(worker: Any) -> None:
     """Prepare a worker, before it serves, for the end of its service (a hook of gunicorn's)."""
     enable = getattr(worker, "set_accept_enabled", None)
     if enable is None:
+        if hasattr(worker, "tpool"):
+            worker.log.warning(
+                "django_mcp.contrib.gunicorn needs gunicorn 24 or newer for workers with threads: "
+                "without it this worker loses requests when it is asked to stop."
+            )
         return
 
     def set_accept_enabled(enabled: bool) -> None:

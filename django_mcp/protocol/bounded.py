@@ -69,7 +69,8 @@ class Validator(Generic[M]):
         schema: Any = model.__pydantic_core_schema__
         self._schema: Schema = schema
         self._plain = model.__pydantic_validator__
-        self._needs_bounds = needs_bounds(self._schema)
+        self.needs_bounds = needs_bounds(self._schema)
+        """Whether even a small value may take time worth mentioning."""
         self._max_items = max_items
 
     def begin(self, *, many: bool, large: bool = False) -> Validating:
@@ -78,7 +79,7 @@ class Validator(Generic[M]):
         ``many`` says that it holds more than ``MANY_VALUES``; ``large``, that it may have long
         texts, of which a plain validator makes a copy for each error.
         """
-        watched = many or large or self._needs_bounds
+        watched = many or large or self.needs_bounds
         return _Trial(self, many=many) if watched else self._plain
 
     def validate(self, value: Any, *, many: bool) -> M:

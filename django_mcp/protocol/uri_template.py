@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
+from functools import cache
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
@@ -37,8 +38,11 @@ _OPERATORS: Final = {
 }
 
 _RESERVED = ":/?#[]@!$&'()*+,;="
-_ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
 _UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
+#: What need not be percent-encoded, or is in small letters. Only that, for there may be much else.
+_UNUSUAL = re.compile(
+    "%(?:2[DE]|3[0-9]|[46][1-9A-F]|5[0-9AF]|7[0-9AE]|[0-9A-Fa-f][a-f]|[a-f][0-9A-F])"
+)
 
 MAX_LENGTH: Final = 4096
 """Of a URI that is matched with templates."""
@@ -135,7 +139,7 @@ def canonical(uri: str) -> str:
 
     Clients differ in what they percent-encode and how.
     """
-    uri = _ENCODED.sub(lambda found: _decode_unreserved(found[0]), uri)
+    uri = _UNUSUAL.sub(lambda found: _decode_unreserved(found[0]), uri)
     return quote(uri, safe=_RESERVED + "%", errors="surrogatepass")
 
 
@@ -159,6 +163,7 @@ def _separated(values: Sequence[Value], separator: str) -> list[Step]:
     return steps
 
 
+@cache
 def _decode_unreserved(encoded: str) -> str:
     character = chr(int(encoded[1:], 16))
     return character if _UNRESERVED.fullmatch(character) else encoded.upper()

@@ -56,7 +56,7 @@ async def _answer(exchange: Exchange, runner: Runner) -> Result:
     outcome: Outcome
     if method.touches_database or exchange.server.guarded:
         outcome = await runner.ask(_with_database, method, exchange)
-    elif exchange.request.is_large:
+    elif exchange.request.is_large or _is_costly(method, exchange):
         # What may take long does not keep the loop from others.
         outcome = await runner.ask(_handle, method, exchange)
     else:
@@ -64,6 +64,13 @@ async def _answer(exchange: Exchange, runner: Runner) -> Result:
     while isinstance(outcome, Call):
         outcome = await _make(outcome, runner)
     return outcome
+
+
+def _is_costly(method: Method, exchange: Exchange) -> bool:
+    if method is not METHODS["tools/call"]:
+        return False
+    tool = exchange.server.find_tool(exchange.request.target)
+    return tool is not None and tool.signature.is_costly
 
 
 def _with_database(method: Method, exchange: Exchange) -> Outcome:

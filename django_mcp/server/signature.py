@@ -88,6 +88,11 @@ class Signature:
         return tuple(self.schema.get("required", ()))
 
     @property
+    def is_costly(self) -> bool:
+        """Whether even few arguments may take time worth mentioning to validate."""
+        return self._validator.needs_bounds
+
+    @property
     def depends_on_caller(self) -> bool:
         """Whether what the function returns may depend on who calls it."""
         return self.context_parameter is not None or bool(self.asked)

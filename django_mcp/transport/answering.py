@@ -159,7 +159,8 @@ class Answering:
     def _peer(self, call: Call) -> CallPeer:
         session, takes_stream = self._posted.session, self._posted.takes_stream
         if session is None and self._posted.stays:
-            return Staying(self._mailbox, self._post, call, listens=takes_stream, spoke=self._spoke)
+            given = (self._mailbox, self._post, call, self._runner)
+            return Staying(*given, listens=takes_stream, spoke=self._spoke)
         if session is None:
             return Direct(self._mailbox, listens=takes_stream, spoke=self._spoke)
         return Durable(self._post, call, session, release=self._release)

@@ -1,14 +1,16 @@
 """Bodies that are still coming in: how long they may take, and what they hold together.
 
 A client that sends the beginning of a body and then nothing, or a byte now and then, would
-otherwise keep it in memory for ever.
+otherwise keep it in memory for ever. Those that have come and wait for a thread that reads them
+count as well: many may come in the time that one takes.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, MutableMapping
+from contextlib import asynccontextmanager
 from typing import Any, Final, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -33,7 +35,7 @@ class Begun(Generic[T]):
     value: T
 
     def __init__(self, awaitable: Awaitable[T]) -> None:
-        self._steps: Generator[Any, Any, T] = awaitable.__await__()
+        self._steps = _steps_of(awaitable)
         self.is_done = False
         try:
             self._yielded = next(self._steps)
@@ -54,12 +56,17 @@ class Begun(Generic[T]):
         return self.value
 
 
+def _steps_of(awaitable: Awaitable[T]) -> Generator[Any, Any, T]:
+    # A server's own awaitables may know no more than next(), which `yield from` makes do with.
+    return (yield from awaitable.__await__())
+
+
 class Bodies:
     """Those that the requests of one event loop wait for."""
 
     def __init__(self) -> None:
         self.held = 0
-        """Bytes that have come of them."""
+        """Bytes that have come of them, and wait."""
         self._open: dict[_Body, None] = {}
         self._held_by: Counter[str] = Counter()
 
@@ -74,6 +81,22 @@ class Bodies:
                 await self._collect(body, first, receive, limit)
                 return bytes(body.data)
         except TimeoutError:
+            raise body.refusal() from None
+        finally:
+            self._forget(body)
+
+    @asynccontextmanager
+    async def keeping(self, size: int, caller: str) -> AsyncIterator[None]:
+        """Count a body that has come as long as it waits; may raise :class:`Refused` meanwhile."""
+        body = _Body(caller, is_complete=True)
+        self._open[body] = None
+        try:
+            async with asyncio.timeout(None) as body.clock:
+                self._hold(body, size)
+                yield
+        except TimeoutError:
+            if not body.is_given_up:
+                raise
             raise body.refusal() from None
         finally:
             self._forget(body)
@@ -100,14 +123,15 @@ class Bodies:
     def _hold(self, body: _Body, size: int) -> None:
         """Count more bytes of a body; where it is too much, others are given up, or it is itself.
 
-        Whoever has most on the way gives way, with what came last: so nobody can keep others from
-        sending anything.
+        Whoever has most gives way, with what came last of what is not complete, or else of what
+        waits: so nobody can keep others from sending anything.
         """
         self._count(body, size)
         settings = get_settings()
         while self.held > max(settings.max_receiving_bytes, settings.max_body_bytes):
             caller, _ = self._held_by.most_common(1)[0]
-            last = next(each for each in reversed(self._open) if each.caller == caller)
+            theirs = [each for each in reversed(self._open) if each.caller == caller]
+            last = min(theirs, key=lambda each: each.is_complete)
             self._forget(last)
             last.give_up()
             if last is body:
@@ -127,19 +151,20 @@ class Bodies:
 
 
 class _Body:
-    """A body of which something is still to come."""
+    """A body that is waited for, or waits."""
 
-    __slots__ = ("_end", "_pause", "caller", "clock", "data", "held", "is_given_up")
+    __slots__ = ("_end", "_pause", "caller", "clock", "data", "held", "is_complete", "is_given_up")
 
     clock: asyncio.Timeout
 
-    def __init__(self, caller: str) -> None:
+    def __init__(self, caller: str, *, is_complete: bool = False) -> None:
         settings = get_settings()
         self.caller = caller
         self.data = bytearray()
         self.held = 0
         self._pause = settings.body_pause_seconds
         self._end = asyncio.get_running_loop().time() + settings.body_seconds
+        self.is_complete = is_complete
         self.is_given_up = False
 
     def wait(self) -> None:

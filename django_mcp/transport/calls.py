@@ -13,7 +13,6 @@ from . import shutdown
 from .answering import Answering
 from .connections import open_connections
 from .http import Reply
-from .limiting import caller_of
 from .making import ended_early
 from .peers import Collected
 from .posted import Item, Outcome, Posted, state_of
@@ -28,6 +27,9 @@ class Door(Protocol):
     streams: bool
     """Whether a reply can be sent piece by piece, without a thread that waits."""
 
+    def admit(self, caller: str) -> None:
+        """Go on for ``caller``, as whom limits know who is at the door."""
+
     async def answer(self, posted: Posted) -> Reply:
         """Make the calls that a POST asks for, and reply with what comes of them."""
 
@@ -39,6 +41,9 @@ class InlineDoor:
 
     def __init__(self) -> None:
         self.runner: Runner = Inline()
+
+    def admit(self, caller: str) -> None:
+        """See :class:`Door`."""
 
     async def answer(self, posted: Posted) -> Reply:
         """See :class:`Door`."""
@@ -86,15 +91,18 @@ class LoopDoor:
     def __init__(self) -> None:
         self.runner: Runner = OnLanes()
 
+    def admit(self, caller: str) -> None:
+        """See :class:`Door`."""
+        self.runner = OnLanes(caller)
+
     async def answer(self, posted: Posted) -> Reply:
         """See :class:`Door`."""
         shutdown.prepare()
-        runner = OnLanes(caller_of(posted.request, posted.principal))
         if posted.speaks:
             # Before anything is in flight: whoever is refused here has not been heard.
             caller = posted.principal.limit_key
             connection = open_connections.enter(caller, waits=posted.stays)
-            return await Answering(posted, runner, connection).reply()
+            return await Answering(posted, self.runner, connection).reply()
         peer = Collected(listens=False)
-        outcomes = [(item, await item.outcome(peer, runner)) for item in posted.items]
+        outcomes = [(item, await item.outcome(peer, self.runner)) for item in posted.items]
         return posted.reply([posted.answer(*each) for each in outcomes])

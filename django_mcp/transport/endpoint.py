@@ -29,7 +29,7 @@ from ..store.sessions.session_rows import SessionStore
 from . import cors, gate, replies
 from .calls import Door
 from .http import Endpoint, Reply, Request
-from .limiting import count_call, count_writing
+from .limiting import caller_of, count_call, count_writing
 from .listening import Visitor, listen, replay, resumes
 from .posted import Item, Posted
 from .replies import Forbidden, Refused, refuse
@@ -61,6 +61,7 @@ async def _authenticated(request: Request, endpoint: Endpoint, door: Door) -> Re
         # Either may be asked again: the one with other credentials, the other after a while. A
         # client that waits for the answer finds it by the id.
         return _failed(refused, await _id_in_little(request), request)
+    door.admit(caller_of(request, principal))
     visit = _Visit(request, endpoint, principal, door)
     if request.method == "POST":
         return await _post(request, visit)
@@ -162,6 +163,7 @@ class _Visit:
         revision, sender = lifecycle.read_modern(message, self.request.headers)
         if message.method in METHODS and METHODS[message.method].streams:
             gate.check_takes_events(self.request)
+        await self._count_writing(message)
         return await self._dispatch(message, revision, sender, None)
 
     async def _note(self, message: Notification | Response, session: SessionInfo) -> None:

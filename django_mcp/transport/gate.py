@@ -110,7 +110,8 @@ async def read_message(
     values, limit = most_values(body), settings.max_json_values
     if values <= min(MANY_VALUES, limit) and len(body) <= messages.SMALL_BYTES:
         return messages.parse(body, values)
-    return await runner.blocking(_parse_large, body, values, limit)
+    async with request.keeping(body, partial(caller_of, request, principal)):
+        return await runner.blocking(_parse_large, body, values, limit)
 
 
 def _parse_large(body: bytes, values: int, limit: int) -> Message | Batch | Invalid:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -58,6 +59,9 @@ class Request(Protocol):
 
         ``caller`` tells whose it is, where one has to wait for it.
         """
+
+    def keeping(self, body: bytes, caller: Callable[[], str]) -> AbstractAsyncContextManager[None]:
+        """Count a body that has come, and waits to be read, with those that are still coming."""
 
     def django(self) -> HttpRequest:
         """Return the request as Django's."""

@@ -110,13 +110,13 @@ class Lanes:
         self._free: deque[Lane] = deque()
         self.turns = Turns(size)
 
-    async def run(self, function: Callable[..., T], /, *args: Any) -> T:
-        """Run a function of this package on a lane.
+    async def run(self, function: Callable[..., T], /, *args: Any, caller: str = "") -> T:
+        """Run a function of this package on a lane, for ``caller``.
 
         What only the site's code asks for does not come along: the language, the time zone, the
         script prefix. That would cost more than all the rest.
         """
-        lane = await self.take()
+        lane = await self.take(caller)
         result: asyncio.Future[T] = self._loop.create_future()
         work = partial(self._attempt, result, copy_context(), function, args)
         lane.post(work, lambda: self._on_loop(self._keep, lane))

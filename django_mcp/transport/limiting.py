@@ -1,4 +1,4 @@
-"""Whether a caller may call a tool, or open a session, now: decided before anything is run.
+"""Whether a caller may call a tool, open a session or listen, now: decided before anything is run.
 
 2025-11-25 and 2026-07-28, server/tools, "Security Considerations": servers MUST rate limit tool
 invocations.
@@ -24,12 +24,13 @@ from ..server.primitives import Tool
 from ..server.registry import MCPServer
 from ..store.access.rate_counters import spend
 from ..store.database import available
+from ..store.requests.pending import LISTEN
 from .http import Request
 
 Charge = tuple[Rate, str, str]
 """A rate, the digest under which it is counted, and what it is a rate of, in words."""
 
-WRITING: Final = frozenset({"initialize", "notifications/cancelled"})
+WRITING: Final = frozenset({"initialize", "notifications/cancelled", LISTEN})
 """What leaves a row each time, whatever the tools: so it is counted, too, by itself."""
 
 _rate = lru_cache(maxsize=8)(Rate.parse)
@@ -61,7 +62,7 @@ async def count_writing(
     if not general or message.method not in WRITING:
         return
     rate, key = _rate(general), _digest("", "writing", caller_of(request, principal))
-    charges = [(rate, key, "initialize and of cancellations")]
+    charges = [(rate, key, "initialize, subscriptions/listen and cancellations together")]
     if rate.per_process:
         _spend(charges)
     else:

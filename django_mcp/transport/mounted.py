@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from contextlib import AbstractAsyncContextManager
 from functools import lru_cache
 from importlib import import_module
 from io import BytesIO
@@ -131,6 +132,10 @@ class MountedRequest:
                 # RFC 9110, section 15.5.9: nothing else can come on this connection.
                 refused.headers["Connection"] = "close"
             raise
+
+    def keeping(self, body: bytes, caller: Callable[[], str]) -> AbstractAsyncContextManager[None]:
+        """See :class:`django_mcp.transport.http.Request`."""
+        return bodies().keeping(len(body), caller())
 
     async def disconnected(self) -> None:
         """See :class:`django_mcp.transport.http.Request`."""

@@ -61,7 +61,8 @@ class Inline:
 class OnLanes:
     """Runs synchronous code on a lane of the process, asynchronous code on the loop.
 
-    Lanes of calls are taken for ``caller``, who is to leave some to others.
+    Lanes are taken for ``caller``, who is to leave some to others; those of the gate, for everybody
+    whose name is not known yet, as for one.
     """
 
     def __init__(self, caller: str = "") -> None:
@@ -69,7 +70,7 @@ class OnLanes:
 
     async def blocking(self, function: Callable[..., T], /, *args: Any) -> T:
         """Run ``function`` on a lane of the gate."""
-        return await gate_lanes().run(function, *args)
+        return await gate_lanes().run(function, *args, caller=self._caller)
 
     async def gathered(self, find: Callable[[Sequence[K]], Mapping[K, T]], key: K, /) -> T | None:
         """Run ``find`` on a lane of the gate, for all who come while it is under way at once."""
@@ -81,8 +82,8 @@ class OnLanes:
             return function(*args)
         if not is_async(function):
             lanes = gate_lanes()
-            return await lanes.run_on(await lanes.take(), function, *args)
-        async with Lease(gate_lanes()):
+            return await lanes.run_on(await lanes.take(self._caller), function, *args)
+        async with Lease(gate_lanes(), self._caller):
             return await function(*args)
 
     async def call(self, call: Call) -> Outcome:

@@ -54,10 +54,19 @@ class Signals:
             if signal.getsignal(number) == self._hear:
                 signal.signal(number, before)
         if self._sockets is not None:
-            signal.set_wakeup_fd(self._wakes_loop)
+            self._give_way()
             self._loop.remove_reader(self._sockets[0])
             for each in self._sockets:
                 each.close()
+
+    def _give_way(self) -> None:
+        """Let the loop be told of signals as before, unless it has given that up itself."""
+        assert self._sockets is not None
+        present = signal.set_wakeup_fd(-1)
+        wanted = self._wakes_loop if present == self._sockets[1].fileno() else present
+        # A loop that has closed its descriptor leaves a number that may be anybody's by now.
+        with suppress(ValueError, OSError):
+            signal.set_wakeup_fd(wanted)
 
     def _hear(self, number: int, frame: Any) -> None:
         if self._loop.is_closed():

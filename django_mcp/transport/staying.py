@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from ..principal import Guard
 from ..protocol.messages import Notification, encode, notification
 from ..protocol.topics import Topic
+from ..server.ports import Runner
 from ..store.changes.change_log import Key, key_of
 from ..store.changes.feed import Listener
 from ..store.changes.subscription_rows import begin_listening, end_listening
 from ..store.delivery.records import Call, Kind, Message
 from ..store.delivery.stream_writer import Post
 from ..store.ledger import ledger
-from . import lanes
 from .peers import Direct
 from .streams import HELD, Mailbox, settle
 from .threads import call_on
@@ -31,6 +31,7 @@ class Staying(Direct):
         mailbox: Mailbox,
         post: Post,
         call: Call,
+        runner: Runner,
         *,
         listens: bool,
         spoke: Callable[[], None],
@@ -38,6 +39,7 @@ class Staying(Direct):
         super().__init__(mailbox, listens=listens, spoke=spoke)
         self._post = post
         self._call = call
+        self._runner = runner
         self._loop = asyncio.get_running_loop()
         self._ended = self._loop.create_future()
         self._listener: Listener | None = None
@@ -59,11 +61,11 @@ class Staying(Direct):
         self.concludes = True
         self._guard = guard
         try:
-            seen = await lanes.gate_lanes().run(self._register, list(wanted))
+            listener = await self._runner.blocking(self._register, wanted)
             # Before anything else on this stream; what changes meanwhile is found by the number.
             self._deliver([_body(opening)])
             self._spoke()
-            self._listener = self._listens_to(wanted, seen)
+            self._listener = listener
             ledger().changes.add(self._listener)
             ledger().wake()
         except BaseException:
@@ -85,14 +87,15 @@ class Staying(Direct):
         if self._post.is_open:
             ledger().run(lambda: end_listening(self._call.id))
 
-    def _register(self, topics: Sequence[Topic]) -> int:
+    def _register(self, wanted: Mapping[Topic, Notification]) -> Listener:
         owned = {"owner": ledger().process_id, "channel": ledger().channel()}
-        resources = [topic for topic in topics if topic.uri]
+        resources = [topic for topic in wanted if topic.uri]
         with self._post.registering():
             seen = begin_listening(self._call, self._post, resources, **owned)
         if self._post.has_ended:
             end_listening(self._call.id)  # its client has gone meanwhile
-        return seen
+        # Here, and not on the loop: the keys of many long URIs take a while.
+        return self._listens_to(wanted, seen)
 
     def _listens_to(self, wanted: Mapping[Topic, Notification], seen: int) -> Listener:
         bodies: dict[Key, list[str]] = defaultdict(list)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, MutableMapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
@@ -181,6 +182,10 @@ class _ViewRequest:
         # For user code that looks at request.body, which cannot read the stream again.
         self._request._body = body
         return body
+
+    def keeping(self, body: bytes, caller: Callable[[], str]) -> AbstractAsyncContextManager[None]:
+        """See :class:`django_mcp.transport.http.Request`. Here a thread waits for each."""
+        return nullcontext()
 
     def _is_endless(self) -> bool:
         # Django takes a WSGI body without a length for an empty one.

@@ -76,6 +76,7 @@ def test_the_requests_of_a_session_cost_no_statements(admin_client):
     assert len(statements(admin_client, url)) == len(few)
 
 
+@pytest.mark.slow
 def test_many_rows_are_never_counted_nor_read(admin_client, many):
     for url in LISTS:
         found = statements(admin_client, url)
@@ -92,6 +93,7 @@ def test_lists_leave_wide_and_secret_columns_alone(admin_client):
             assert column not in sql
 
 
+@pytest.mark.slow
 def test_an_index_orders_the_rows(rf, admin_user, many):
     for model, ordering in ((Session, "6"), (Session, "-6"), (PendingRequest, "4")):
         request = rf.get("/", {"o": ordering})

@@ -100,6 +100,7 @@ def test_functions_run_in_the_thread_that_waits(library: list[RunningServer]) ->
             assert all(said == expected for said, expected in pool.map(sign, range(8)))
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_functions_see_the_transaction_of_a_test(library: list[RunningServer]) -> None:
     User.objects.create_user("Ada")

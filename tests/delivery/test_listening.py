@@ -154,6 +154,41 @@ def test_what_changed_before_is_no_news_and_what_changes_meanwhile_is(
     assert on_loop(main()) == [ACKNOWLEDGED, TOOLS, "note://1"]
 
 
+def test_many_uris_do_not_keep_the_loop_from_others(application, on_loop, monkeypatch):
+    threads = set()
+    key_of = staying.key_of
+
+    def noting(topic: Topic) -> Any:
+        threads.add(threading.get_ident())
+        return key_of(topic)
+
+    monkeypatch.setattr(staying, "key_of", noting)
+
+    async def main():
+        async with listening(application, {"resourceSubscriptions": ["note://1"]}) as stream:
+            await stream.message()
+        return threading.get_ident()
+
+    loop = on_loop(main())
+    assert threads
+    assert loop not in threads
+
+
+def test_listening_is_counted_as_it_leaves_a_row(application, on_loop, settings):
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "RATE_LIMIT": "2/d"}
+
+    async def main():
+        for _ in range(2):
+            async with listening(application, EVERYTHING) as stream:
+                assert stream.is_stream
+                await stream.message()
+        message, headers = modern("subscriptions/listen", 7, notifications=EVERYTHING)
+        return await post(application, message, headers=headers)
+
+    refused = on_loop(main())
+    assert (refused.status, refused.json()["id"]) == (429, 7)
+
+
 @pytest.mark.parametrize("place", ["_register", "begin_listening"])
 def test_who_leaves_while_it_is_registered_leaves_nothing(application, on_loop, monkeypatch, place):
     """Its thread goes on: whatever it still writes has an end nevertheless."""
@@ -268,7 +303,7 @@ def test_one_that_has_waited_long_for_its_turn_has_one_row(
     settings.DJANGO_MCP = {**settings.DJANGO_MCP, "STREAM_AFTER_SECONDS": 0.001}
     register = staying.Staying._register
 
-    def late(self: Any, topics: Any) -> int:
+    def late(self: Any, topics: Any) -> Any:
         ledger().requests.pulse()
         ledger()._write()
         return register(self, topics)

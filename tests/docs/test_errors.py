@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import rest_framework.exceptions  # noqa: F401 - its exceptions are told where it is imported
 
+from django_mcp.server import exception_table
 from django_mcp.server.calling import CallTimedOut
 from django_mcp.testing import MCPClient
-from django_mcp.transport import failures
 
 from .provocations import MODERN, PROVOCATIONS, RESULTS, WITHOUT_ID, server
 from .tables import code, rows, section
@@ -82,9 +82,9 @@ def test_statuses_without_an_error():
 def test_every_exception_that_is_told_is_documented():
     first = " ".join(row[0] for row in rows(section(PAGE, "## Exceptions")))
     internal = {CallTimedOut}
-    for kind in failures.TABLE.keys() - internal:
+    for kind in exception_table.TABLE.keys() - internal:
         assert f"`{kind.__name__}`" in first, kind
-    of_rest_framework = failures.told().keys() - failures.TABLE.keys()
+    of_rest_framework = exception_table.rows().keys() - exception_table.TABLE.keys()
     assert len(of_rest_framework) == 5
     for kind in of_rest_framework:
         assert f"`{kind.__name__}`" in first, kind

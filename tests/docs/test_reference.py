@@ -19,7 +19,7 @@ from django_mcp.contrib.tokens import mcp_commands
 from django_mcp.management.commands import mcp as command
 from django_mcp.protocol import bounded, messages, uri_template
 from django_mcp.protocol.errors import ErrorCode
-from django_mcp.server import inlining, leniency, ports, problems, signature
+from django_mcp.server import exception_table, inlining, leniency, ports, problems, signature
 from django_mcp.server.context import Context
 from django_mcp.server.methods import completion, lifecycle, subscriptions
 from django_mcp.server.questions import asking, rounds
@@ -27,7 +27,7 @@ from django_mcp.server.questions import fields as question_fields
 from django_mcp.store.access import rate_counters
 from django_mcp.store.requests import inbox
 from django_mcp.store.sessions import session_cache, session_rows
-from django_mcp.transport import failures, lanes
+from django_mcp.transport import lanes
 from django_mcp.transport.views import MCPView
 from tests.clients.environments import REQUIREMENTS
 from tests.clients.isolated import ISOLATED
@@ -118,7 +118,7 @@ LIMITS = {
     "Times as large that a schema may become without definitions": inlining.MAX_GROWTH,
     "Values of a call's arguments for which it is tried whether null was meant": leniency.MAX_NULLS,
     "Wrong arguments that one answer names": problems.MAX_PROBLEMS,
-    "Messages of one exception that are told": failures.MAX_MESSAGES,
+    "Messages of one exception that are told": exception_table.MAX_MESSAGES,
     "Values in an answer to `completion/complete`": completion.MAX_VALUES,
     "Bytes of `clientInfo` in `initialize`, icons that do not fit left out, and as many of "
     "`capabilities`": lifecycle.MAX_INFO_BYTES,

@@ -306,7 +306,8 @@ async def _measure() -> None:
 
     async def noting(scope: Any, receive: Any, send: Any) -> None:
         async def noted(event: Any) -> None:
-            answered.set()
+            if event["type"] == "http.response.start":
+                answered.set()
             await send(event)
 
         await application(scope, receive, noted)
@@ -341,10 +342,10 @@ async def _measure() -> None:
         await asyncio.sleep(0.002)
         peak, begun = _peak(), time.process_time()
         status: int | None = None
+        answered.clear()  # by now, whatever the one before has still sent
         sending = asyncio.create_task(send(body, headers))
         # A stream that begins is the answer to those who subscribe.
         await (answered.wait() if place == "subscriptions" else sending)
-        answered.clear()
         if sending.done():
             status = sending.result().status
         sending.cancel()

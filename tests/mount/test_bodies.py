@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ from django.core.asgi import get_asgi_application
 from django_mcp import MCPServer, endpoint
 from django_mcp.asgi import mount
 from django_mcp.auth import Principal, Refusal
-from django_mcp.transport.bodies import Bodies, bodies
+from django_mcp.transport import gate
+from django_mcp.transport.bodies import Begun, Bodies, bodies
 from tests.asgi import BOUND, modern, post, request, run, scope_of, urlconf
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -51,6 +53,22 @@ def limits(settings) -> Callable[..., None]:
         settings.DJANGO_MCP = {**settings.DJANGO_MCP, **given}
 
     return limit
+
+
+class Plain:
+    """An awaitable with the least that one can have."""
+
+    def __init__(self, future: asyncio.Future[Any]) -> None:
+        self._steps = future.__await__()
+
+    def __await__(self) -> Plain:
+        return self
+
+    def __iter__(self) -> Plain:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._steps)
 
 
 @dataclass
@@ -247,6 +265,38 @@ def test_who_sends_most_at_once_gives_way_to_others(limits):
     at_the_mount(story)
 
 
+def test_large_bodies_that_wait_to_be_read_have_the_same_bound(limits, monkeypatch):
+    limits(MAX_BODY_BYTES=300 * KILOBYTE, MAX_RECEIVING_BYTES=1000 * KILOBYTE)
+    let_go, parse = threading.Event(), gate._parse_large
+
+    def hold(*given: Any) -> Any:
+        assert let_go.wait(BOUND)
+        return parse(*given)
+
+    monkeypatch.setattr(gate, "_parse_large", hold)
+
+    async def main() -> list[int]:
+        message, headers = modern("notifications/none", text="x" * 240 * KILOBYTE)
+        del message["id"]
+        application: Any = mount(get_asgi_application())
+        calls = [
+            asyncio.create_task(post(application, message, headers=headers)) for _ in range(12)
+        ]
+        async with asyncio.timeout(BOUND):
+            while sum(each.done() for each in calls) < 8:
+                assert bodies().held <= 1000 * KILOBYTE
+                await asyncio.sleep(0.01)
+        let_go.set()
+        found = [(await each).status for each in calls]
+        assert not bodies().held
+        return found
+
+    try:
+        assert run(main()) == [202] * 4 + [503] * 8
+    finally:
+        let_go.set()
+
+
 @pytest.mark.parametrize(("padding", "request_id"), [(0, 7), (100 * KILOBYTE, None)])
 def test_of_a_refused_body_little_is_read(padding, request_id):
     message, headers = modern("tools/call", 7, name="length", arguments={"text": "x" * padding})
@@ -265,3 +315,31 @@ def test_a_body_that_is_there_already_is_not_watched(monkeypatch):
     message, headers = modern("server/discover")
     answer = run(post(mount(get_asgi_application()), message, headers=headers))
     assert answer.status == 200
+
+
+@pytest.mark.parametrize("begin", [lambda future: future, Plain], ids=["future", "plain"])
+def test_whatever_a_server_gives_to_be_awaited_is_awaited(begin):
+    """Some give iterators of their own, which know next() and nothing else that generators do."""
+
+    async def main() -> list[Any]:
+        loop, found = asyncio.get_running_loop(), []
+        for settle in (lambda each: each.set_result(7), lambda each: each.set_exception(OSError())):
+            future = loop.create_future()
+            first = Begun(begin(future))
+            assert not first.is_done
+            loop.call_soon(settle, future)
+            try:
+                found.append(await first)
+            except OSError as error:
+                found.append(type(error))
+        cancelled = asyncio.ensure_future(waiting(begin(loop.create_future())))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        found.append(await asyncio.gather(cancelled, return_exceptions=True))
+        return found
+
+    async def waiting(awaitable: Awaitable[Any]) -> Any:
+        return await Begun(awaitable)
+
+    seven, error, (cancelled,) = run(main())
+    assert (seven, error, type(cancelled)) == (7, OSError, asyncio.CancelledError)

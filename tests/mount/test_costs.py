@@ -231,6 +231,7 @@ def test_a_list_is_made_and_encoded_once(costs):
     assert [tool["name"] for tool in first["result"]["tools"]] == ["aadd", "add", "atell"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", ["add", "aadd"])
 @pytest.mark.parametrize("in_session", [False, True])
 def test_a_call_leaves_nothing_for_the_garbage_collector(tool, in_session):

@@ -199,7 +199,7 @@ def test_who_waits_behind_a_question_that_hangs_need_not_be_freed_by_somebody_el
 def test_where_no_lane_is_free_all_who_wait_are_told_so(slow, monkeypatch):
     """However many: none is left waiting, and none is refused within the refusal of another."""
 
-    async def refuse() -> None:
+    async def refuse(caller: str) -> None:
         raise busy()
 
     async def main():

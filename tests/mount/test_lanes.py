@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -15,11 +15,13 @@ from django.core.asgi import get_asgi_application
 from django.db import connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.http import Http404
+from pydantic import BaseModel, BeforeValidator
 
 from django_mcp import MCPServer, endpoint
 from django_mcp.asgi import mount
 from django_mcp.auth import Principal, public
 from django_mcp.models import PendingRequest
+from django_mcp.transport import gate as gate_module
 from django_mcp.transport import lanes as lanes_module
 from django_mcp.transport.lanes import GATE_LANES, Lanes, Lease, call_lanes, gate_lanes
 from tests.asgi import call, post, run, urlconf
@@ -37,6 +39,7 @@ class Gate:
         self.let_go = threading.Event()
         self.kept: list[BaseDatabaseWrapper] = []
         self.running = Counter[str]()
+        self.validating: list[str] = []
 
 
 gate = Gate()
@@ -46,6 +49,29 @@ gate = Gate()
 def thread() -> str:
     """Say on which thread this runs."""
     return threading.current_thread().name
+
+
+def note_thread(value: Any) -> Any:
+    """Say on which thread arguments are validated."""
+    gate.validating.append(threading.current_thread().name)
+    return value
+
+
+class All(BaseModel):
+    of: list[Condition]
+
+
+class Some(BaseModel):
+    of: list[Condition]
+
+
+Condition = All | Some | Annotated[int, BeforeValidator(note_thread)]
+
+
+@server.tool
+async def match(condition: Condition) -> str:
+    """Take what can be read in more ways the deeper it is."""
+    return "matched"
 
 
 @server.tool
@@ -155,6 +181,13 @@ async def entered(times: int = 1) -> None:
 @pytest.mark.parametrize("tool", ["thread", "orm_thread"])
 def test_code_that_may_block_runs_on_a_lane(tool):
     assert text_of(run(call(application(), tool))).startswith("mcp-lane-")
+
+
+def test_what_may_take_long_to_validate_does_not_keep_the_loop_from_others():
+    arguments = {"condition": {"of": [{"of": [1]}]}}
+    assert text_of(run(call(application(), "match", arguments=arguments))) == "matched"
+    assert gate.validating
+    assert all(name.startswith("mcp-gate-") for name in gate.validating)
 
 
 def test_many_calls_share_few_threads_and_none_is_mixed_up():
@@ -287,14 +320,16 @@ def everybody(request: Any) -> Principal:
     return Principal(AnonymousUser())
 
 
-@pytest.mark.parametrize("auth", [anybody, public, everybody])
-def test_so_many_wait_for_a_lane_of_the_gate(settings, auth):
+@pytest.mark.parametrize(
+    ("auth", "caller"), [(anybody, "at 127.0.0.1"), (public, "at 127.0.0.1"), (everybody, "")]
+)
+def test_so_many_wait_for_a_lane_of_the_gate(settings, auth, caller):
     """Also where AUTH waits for it: a little of the body is read for the id."""
     settings.DJANGO_MCP = {**settings.DJANGO_MCP, "LANE_QUEUE": 1, "AUTH": auth}
 
     async def main() -> Any:
         served = application()
-        leases = [await gate_lanes().take() for _ in range(GATE_LANES)]
+        leases = [await gate_lanes().take(caller) for _ in range(GATE_LANES)]
         opening = asyncio.create_task(post(served, INITIALIZE))
         await waiting(gate_lanes(), 1)
         refused = await post(served, INITIALIZE | {"id": "more"})
@@ -338,6 +373,32 @@ def test_nobody_waits_for_the_calls_of_another(settings, one, other, tool):
     name, left = run(main())
     assert name.startswith("mcp-lane-")
     assert left == 4
+
+
+def test_nobody_waits_for_the_large_bodies_of_another(settings, monkeypatch):
+    """They are read on the lanes of the gate, which everybody needs for AUTH."""
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "LANE_WAIT_SECONDS": 10, "AUTH": everybody}
+    parse = gate_module._parse_large
+
+    def hold(*given: Any) -> Any:
+        gate.entered.release()
+        assert gate.opened.wait(20)
+        return parse(*given)
+
+    monkeypatch.setattr(gate_module, "_parse_large", hold)
+
+    async def main() -> Any:
+        served = application()
+        large = {"arguments": {"number": [0] * 2000}, "client": ("192.0.2.1", 1)}
+        calls = [asyncio.create_task(call(served, "wait", **large)) for _ in range(18)]
+        await entered(GATE_LANES)
+        await waiting(gate_lanes(), 18 - GATE_LANES)
+        answered = await call(served, "thread", client=("192.0.2.2", 1))
+        gate.opened.set()
+        assert [(await each).status for each in calls] == [200] * 18
+        return answered
+
+    assert run(main()).status == 200
 
 
 def test_of_all_who_wait_each_gets_a_lane_before_one_gets_many(settings):

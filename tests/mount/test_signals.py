@@ -62,3 +62,22 @@ def test_the_server_hears_of_a_signal_when_it_is_passed_on(listen: Any) -> None:
         assert (ours, server) == ([signal.SIGTERM], ["another", "stop", "stop"])
 
     asyncio.run(main())
+
+
+@pytest.mark.usefixtures("_handlers")
+def test_a_loop_that_hears_of_signals_no_more_is_left_alone() -> None:
+    """Some loops close their descriptor before the lifespan ends; its number is anybody's then."""
+
+    async def main() -> int:
+        before = signal.set_wakeup_fd(-1)
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        signal.set_wakeup_fd(writing)
+        signals = Signals(lambda number: None)
+        os.close(reading)
+        os.set_blocking(writing, True)  # as whatever has been opened under that number
+        signals.close()
+        os.close(writing)
+        return signal.set_wakeup_fd(before)
+
+    assert asyncio.run(main()) == -1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.test import RequestFactory
 
 from django_mcp import MCPServer
+from django_mcp.conf import get_settings
 from django_mcp.principal import Principal
 from django_mcp.protocol.errors import MCPError
 from django_mcp.protocol.lifecycle import Sender, SessionInfo
@@ -19,12 +19,10 @@ from django_mcp.protocol.versions import BY_NAME
 from django_mcp.server.calling import Result
 from django_mcp.server.dispatcher import dispatch
 from django_mcp.server.exchange import Exchange
-from django_mcp.server.ports import Policy, Ports
 from django_mcp.server.progress import Progress
 from django_mcp.testing import Answer, MCPClient
 from django_mcp.testing.user import CAPABILITIES, Answers, Asked, ScriptedUser
 from django_mcp.transport.runners import Inline, run_inline
-from django_mcp.transport.usercode import DjangoBridge
 from tests.wire import schemas
 
 MODERN = "2026-07-28"
@@ -127,8 +125,6 @@ def exchange_of(
 ) -> Exchange:
     """Return a request in a session of ``revision``."""
     sender = Sender({"name": "test", "version": "1"}, dict(capabilities))
-    others: dict[str, Any] = {each.name: None for each in dataclasses.fields(Ports)}
-    ports = Ports(**others | {"bridge": DjangoBridge(), "policy": Policy()})
     return Exchange(
         server=server,
         request=Request(1, method, params),
@@ -137,7 +133,8 @@ def exchange_of(
         principal=Principal(AnonymousUser()),
         session=SessionInfo("1", BY_NAME[revision], sender, True, "debug"),
         headers={},
-        ports=ports,
+        settings=get_settings(),
+        is_public=False,
         peer=peer,
         progress=Progress(None, peer.tell),
         http_request=lambda: RequestFactory().post("/mcp"),

@@ -16,8 +16,8 @@ from django.utils.translation import gettext_lazy
 
 from django_mcp import Context
 from django_mcp.protocol.versions import BY_NAME
+from django_mcp.server.questions.django_forms import DjangoForm, form_of
 from django_mcp.server.questions.fields import Invalid, requested_schema
-from django_mcp.transport.forms import DjangoForm, form_of
 
 from .support import MODERN, modern
 

@@ -24,10 +24,10 @@ from django_mcp import (
     ResourceNotFound,
     ToolError,
 )
+from django_mcp.server import sealing
 from django_mcp.server.questions.asking import MAX_ATTEMPTS
 from django_mcp.server.questions.rounds import MAX_ROUNDS
 from django_mcp.testing import CANCEL, DECLINE, MCPClient
-from django_mcp.transport import usercode
 
 from .support import accepted, again, call, modern, requests_of
 
@@ -299,7 +299,7 @@ def forged(state: str) -> str:
 
 def resealed(change: Callable[[Any], None]) -> Callable[[str], str]:
     def alter(state: str) -> str:
-        data = signing.loads(state, salt=usercode._SALT)
+        data = signing.loads(state, salt=sealing._SALT)
         change(data)
         return signing.dumps(data, salt="another salt")
 

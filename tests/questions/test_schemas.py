@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from pydantic import Field, create_model
 
 from django_mcp.protocol.versions import BY_NAME
+from django_mcp.server.questions.django_forms import DjangoForm
 from django_mcp.server.questions.fields import Form, chosen, requested_schema
 from django_mcp.server.questions.types import TypeForm
-from django_mcp.transport.forms import DjangoForm
 from tests.wire.strategies import bounded, text
 
 from .support import MODERN, schema_faults

@@ -156,6 +156,7 @@ def values(draw: st.DrawFn, schema: Any, whole: dict[str, Any], depth: int = 0) 
     return draw(simple.get(schema.get("type", ""), JSON))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("annotation", SHAPES.values(), ids=SHAPES)
 @settings(max_examples=10, deadline=None)
 @given(mode=st.sampled_from(["validation", "serialization"]), data=st.data())

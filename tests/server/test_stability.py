@@ -69,6 +69,7 @@ print(json.dumps([
 '''
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_processes_with_different_hashes_agree():
     described = {

@@ -88,6 +88,8 @@ def test_what_is_expanded_is_matched_again(value):
     [
         ("note://a%2fb", "note://a%2Fb"),
         ("note://%41%7e", "note://A~"),
+        ("note://%2d%2E%30%39%41%5a%5f%61%7A%7E", "note://-.09AZ_az~"),
+        ("note://%2f%3A%40%5b%60%7B%fF", "note://%2F%3A%40%5B%60%7B%FF"),
         ("note://é", "note://%C3%A9"),
         ("note://a b", "note://a%20b"),
         ("note://a?b=c&d#e", "note://a?b=c&d#e"),

@@ -162,7 +162,7 @@ def test_opening_sessions_is_counted_by_itself(caller, settings, rate):
     assert [caller.initialize("2025-11-25").status for _ in range(3)] == [200] * 3
     answer = caller.initialize("2025-11-25")
     assert_error(answer, 429, -32600, 1)
-    assert "Too many calls of initialize and of cancellations: at most 3" in answer.error["message"]
+    assert "Too many calls of initialize, subscriptions/listen" in answer.error["message"]
     assert Session.objects.count() == 3
     counted = caller.with_headers(X_Counted="somebody else")
     assert counted.initialize("2025-11-25").status == 200

@@ -18,9 +18,9 @@ from pydantic import JsonValue
 from django_mcp import MCPServer
 from django_mcp.protocol import cursors, headers
 from django_mcp.protocol.errors import MCPError
+from django_mcp.server import sealing
 from django_mcp.server.signature import ArgumentError, Signature
 from django_mcp.testing import MCPClient
-from django_mcp.transport.usercode import DjangoBridge
 
 from . import strategies
 from .doors import HTTPAnswer
@@ -142,7 +142,7 @@ GARBAGE = strategies.json_values.map(
 def test_any_cursor_is_answered(caller, valid_wire, method, cursor):
     """With a page, or with -32602; also what the server has sealed, and has no page for."""
     if isinstance(cursor, cursors.Cursor):
-        cursor = cursor.seal(DjangoBridge().keys(f"{wire.name}\0{method}")[0])
+        cursor = cursor.seal(sealing.keys(f"{wire.name}\0{method}")[0])
     answer = caller.call(method, cursor=cursor)
     assert_answered(answer, valid_wire)
     assert answer.status == 200

@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import random
 import signal
+import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, ExitStack, contextmanager
@@ -76,7 +77,11 @@ class Rolling:
         """Ask a worker to stop, wait until it has, and start another one at its place."""
         old = self._servers[number]
         old.process.send_signal(signal.SIGTERM)
-        old.process.wait(STOP_SECONDS)
+        try:
+            old.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            # As hosts do. What it had not finished is an error that is counted.
+            old.process.kill()
         starting = started(
             self._doors[number], self.workers.environment, log=old.log, port=old.port
         )

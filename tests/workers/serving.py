@@ -64,7 +64,12 @@ def serving(*doors: str, **variables: str) -> Iterator[Workers]:
             doors or ["mount"] * 2,
             settings="shop.settings",
             path=HERE,
-            variables={**variables, "GATES": gates, "UVICORN_TIMEOUT_KEEP_ALIVE": str(BOUND)},
+            variables={
+                **variables,
+                "GATES": gates,
+                "UVICORN_TIMEOUT_KEEP_ALIVE": str(BOUND),
+                "PYTHONFAULTHANDLER": "1",
+            },
         )
         with started as (servers, environment):
             yield Workers(servers, environment)

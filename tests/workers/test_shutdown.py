@@ -44,9 +44,12 @@ def stop(workers: Workers, number: signal.Signals = signal.SIGTERM) -> None:
 
 async def has_stopped(workers: Workers) -> bool:
     """Return whether the process ends, in time."""
+    process = workers.servers[0].process
     try:
-        await asyncio.to_thread(workers.servers[0].process.wait, BOUND)
+        await asyncio.to_thread(process.wait, BOUND)
     except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGABRT)  # its log says where its threads are
+        await asyncio.to_thread(process.wait, BOUND)
         return False
     return True
 

@@ -55,7 +55,9 @@ class Subscriptions:
             cap = get_settings().max_subscriptions
             if mine.count() >= cap:
                 raise too_many_subscriptions(cap)
-            mine.create(session_id=session.id, **_about(self.server, resource))
+            seen = last_number(self.server)
+            about = _about(self.server, resource)
+            mine.create(session_id=session.id, changes_seen=seen, **about)
 
 
 def of_sessions(sessions: Iterable[str], digests: Sequence[str]) -> Iterable[Subscription]:
@@ -101,7 +103,6 @@ def _about(server: str, resource: Topic) -> dict[str, Any]:
         "server": server,
         "uri": resource.uri,
         "uri_digest": key_of(resource).digest,
-        "changes_seen": last_number(server),
     }
 
 

@@ -6,11 +6,11 @@ import os
 from typing import Any
 
 from django_mcp.models import OutgoingMessage, PendingRequest, Session, Stream
+from django_mcp.server import sealing
 from django_mcp.store.changes import change_log
 from django_mcp.store.delivery import outbox
 from django_mcp.store.delivery.stream_readers import Readers
 from django_mcp.store.requests import recovery
-from django_mcp.transport import usercode
 
 
 def never_settles() -> None:
@@ -89,4 +89,4 @@ def keeps_changes_to_itself() -> None:
 
 def keeps_states_to_itself() -> None:
     """Seal what a call has asked so far so that no other process can read it."""
-    usercode._SALT += str(os.getpid())
+    sealing._SALT += str(os.getpid())
