@@ -19,7 +19,7 @@ from django_mcp.contrib.tokens import mcp_commands
 from django_mcp.management.commands import mcp as command
 from django_mcp.protocol import bounded, messages, uri_template
 from django_mcp.protocol.errors import ErrorCode
-from django_mcp.server import exception_table, inlining, leniency, ports, problems, signature
+from django_mcp.server import exception_table, inlining, leniency, problems, signature
 from django_mcp.server.context import Context
 from django_mcp.server.methods import completion, lifecycle, subscriptions
 from django_mcp.server.questions import asking, rounds
@@ -217,7 +217,10 @@ def bare(function: Callable[..., Any]) -> str:
     ("heading", "members"),
     [
         ("## Context", public(Context)),
-        ("## SessionInfo", {field.name for field in dataclasses.fields(ports.SessionInfo)}),
+        (
+            "## SessionInfo",
+            {field.name for field in dataclasses.fields(lifecycle_facts.SessionInfo)},
+        ),
     ],
 )
 def test_every_attribute_of_the_context_is_documented(heading: str, members: set[str]):
