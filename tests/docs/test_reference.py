@@ -219,7 +219,7 @@ def bare(function: Callable[..., Any]) -> str:
         ("## Context", public(Context)),
         (
             "## SessionInfo",
-            {field.name for field in dataclasses.fields(lifecycle_facts.SessionInfo)},
+            {field.name for field in dataclasses.fields(SessionInfo)},
         ),
     ],
 )
