@@ -19,6 +19,7 @@ from django_mcp.contrib.tokens import mcp_commands
 from django_mcp.management.commands import mcp as command
 from django_mcp.protocol import bounded, messages, uri_template
 from django_mcp.protocol.errors import ErrorCode
+from django_mcp.protocol.lifecycle import SessionInfo
 from django_mcp.server import exception_table, inlining, leniency, problems, signature
 from django_mcp.server.context import Context
 from django_mcp.server.methods import completion, lifecycle, subscriptions
