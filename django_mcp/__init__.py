@@ -27,25 +27,24 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .server.context import Context
-from .server.errors import (
-    QuestionCancelled,
-    QuestionDeclined,
-    QuestionError,
-    QuestionFailed,
-    QuestionTimedOut,
-    QuestionUnsupported,
-    RegistrationError,
-    ResourceNotFound,
-    ToolError,
-)
-from .server.questions.declared import Ask
-from .server.questions.kinds import Elicit, ElicitURL, Roots, Sample
-from .server.registry import MCPServer
-
 if TYPE_CHECKING:
     from .default import mcp
     from .routing import endpoint
+    from .server.context import Context
+    from .server.errors import (
+        QuestionCancelled,
+        QuestionDeclined,
+        QuestionError,
+        QuestionFailed,
+        QuestionTimedOut,
+        QuestionUnsupported,
+        RegistrationError,
+        ResourceNotFound,
+        ToolError,
+    )
+    from .server.questions.declared import Ask
+    from .server.questions.kinds import Elicit, ElicitURL, Roots, Sample
+    from .server.registry import MCPServer
     from .transport.views import MCPView
 
 __version__ = "0.1.0"
@@ -72,11 +71,36 @@ __all__ = [
     "mcp",
 ]
 
-# Views import models, which must not happen while Django is still loading the apps.
-_LAZY = {"MCPView": ".transport.views", "endpoint": ".routing", "mcp": ".default"}
+# When they are first asked for: views import models, which must not happen while Django is still
+# loading the apps, and the client needs no Django at all.
+_PLACES = {
+    "default": ("mcp",),
+    "routing": ("endpoint",),
+    "server.context": ("Context",),
+    "server.errors": (
+        "QuestionCancelled",
+        "QuestionDeclined",
+        "QuestionError",
+        "QuestionFailed",
+        "QuestionTimedOut",
+        "QuestionUnsupported",
+        "RegistrationError",
+        "ResourceNotFound",
+        "ToolError",
+    ),
+    "server.questions.declared": ("Ask",),
+    "server.questions.kinds": ("Elicit", "ElicitURL", "Roots", "Sample"),
+    "server.registry": ("MCPServer",),
+    "transport.views": ("MCPView",),
+}
+_PLACE_OF = {name: f".{place}" for place, names in _PLACES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(import_module(_LAZY[name], __name__), name)
+    if name in _PLACE_OF:
+        return getattr(import_module(_PLACE_OF[name], __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
