@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from . import flames, holding, waking
-from .contenders import BARES, DOORS, PEERS, Contender, elsewhere, grown
+from .contenders import BARES, ENTRANCES, PEERS, Contender, elsewhere, grown
 from .databases import Databases
 from .environments import ENVIRONMENTS, OWN, PRODUCTION, own_versions
 from .generator import reach
@@ -120,7 +120,7 @@ def _measure(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
 
 
 def _chosen(options: argparse.Namespace, levels: tuple[int, ...]) -> list[Contender]:
-    every = [*BARES, *DOORS, *elsewhere()]
+    every = [*BARES, *ENTRANCES, *elsewhere()]
     every += grown(levels, "sqlite" if options.short else "postgres")
     every += [] if options.short else PEERS
     return [

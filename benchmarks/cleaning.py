@@ -45,6 +45,7 @@ def plant(number: int, age: timedelta) -> None:
                 revision="2025-11-25",
                 state="ready" if live else "ended",
                 last_active=then,
+                used_hour=int(then.timestamp()) // 3600,
                 expires=timezone.now() + timedelta(days=9),
                 ended=None if live else then,
             )
@@ -147,7 +148,7 @@ def sweep() -> None:
     own._round = float("-inf")
     begun = time.perf_counter()
     while len(ticks) < STEPS:
-        own.stir()
+        own.note_activity()
         time.sleep(max(0.001, min(1.0, own.pause)))
         took, found = timed(own.tick)
         if found:
@@ -162,10 +163,10 @@ def sweep() -> None:
 
 def prune() -> None:
     """Do what the command does."""
-    from django_mcp.store.cleanup import BATCH as ROWS  # noqa: PLC0415 - after setup()
-    from django_mcp.store.cleanup import kinds  # noqa: PLC0415
+    from django_mcp.store.cleanup import BATCH_ROWS as ROWS  # noqa: PLC0415 - after setup()
+    from django_mcp.store.cleanup import cleanup_rules  # noqa: PLC0415
 
-    for kind in kinds():
+    for kind in cleanup_rules():
         numbers: list[int] = []
         took, found = timed(lambda kind=kind, to=numbers: to.append(kind.forget_all(ROWS)))
         print(
@@ -183,10 +184,10 @@ def analyze() -> None:
 
 def idle_round() -> None:
     """Look at tables in which nothing is due."""
-    from django_mcp.store.cleanup import BATCH as ROWS  # noqa: PLC0415 - after setup()
-    from django_mcp.store.cleanup import kinds  # noqa: PLC0415
+    from django_mcp.store.cleanup import BATCH_ROWS as ROWS  # noqa: PLC0415 - after setup()
+    from django_mcp.store.cleanup import cleanup_rules  # noqa: PLC0415
 
-    for kind in kinds():
+    for kind in cleanup_rules():
         with CaptureQueriesContext(connection) as queries:
             took, _ = timed(lambda kind=kind: kind.forget(ROWS))
         print(f"  nothing due: {kind.name:<32} {took * 1000:6.1f} ms, {len(queries)} statements")

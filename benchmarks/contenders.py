@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from .environments import ENVIRONMENTS
 from .legs import (
     ADD,
+    ADD_OTHER,
     DISCOVER,
     ERAS,
     LEGACY,
@@ -163,14 +164,15 @@ BARES = (
 )
 
 _VIEW_CELLS = _cells(ADD, SELECT, LIST)
+_OTHER = (Cell(ADD_OTHER, MODERN),)
 _MOUNT_CELLS = (*_cells(ADD, SELECT, TELL, LIST), *map(_lingering, ERAS))
 
-DOORS = (
+ENTRANCES = (
     Contender(
         "view, gunicorn gthread",
         OURS,
         _gunicorn(),
-        (*_VIEW_CELLS, *_few_and_many(ADD, LEGACY), *_few_and_many(ADD, MODERN)),
+        (*_VIEW_CELLS, *_OTHER, *_few_and_many(ADD, LEGACY), *_few_and_many(ADD, MODERN)),
         variables=_VIEW,
         database="postgres",
         holds=True,
@@ -188,7 +190,7 @@ DOORS = (
         "mount, uvicorn",
         OURS,
         _uvicorn("ours.asgi:application"),
-        (*_MOUNT_CELLS, *_few_and_many(ADD, LEGACY), *_few_and_many(ADD, MODERN)),
+        (*_MOUNT_CELLS, *_OTHER, *_few_and_many(ADD, LEGACY), *_few_and_many(ADD, MODERN)),
         variables=_MOUNT,
         database="postgres",
         holds=True,
@@ -239,12 +241,12 @@ DOORS = (
 
 
 def elsewhere() -> Iterator[Contender]:
-    """Yield two doors on the other databases."""
-    for door in (DOORS[0], DOORS[2]):
+    """Yield two entrances on the other databases."""
+    for entrance in (ENTRANCES[0], ENTRANCES[2]):
         for database, title in (("mariadb", "MariaDB"), ("sqlite", "SQLite")):
             yield replace(
-                door,
-                name=f"{door.name}, {title}",
+                entrance,
+                name=f"{entrance.name}, {title}",
                 cells=(Cell(ADD, LEGACY), Cell(SELECT, LEGACY), Cell(OPEN, LEGACY)),
                 database=database,
                 holds=False,
@@ -252,11 +254,11 @@ def elsewhere() -> Iterator[Contender]:
 
 
 def grown(levels: tuple[int, ...], database: str = "postgres") -> Iterator[Contender]:
-    """Yield a door beside so many sessions, each with a stream, a request and a message."""
+    """Yield an entrance beside so many sessions, each with a stream, a request and a message."""
     cells = (Cell(ADD, LEGACY), Cell(ADD, LEGACY, 1), _lingering(LEGACY), Cell(OPEN, LEGACY))
     for level in levels:
         yield replace(
-            DOORS[2],
+            ENTRANCES[2],
             name=f"mount, uvicorn, {level:,} sessions",
             cells=cells,
             database=f"{database}:{level}",

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.conformance.servers import HOST
+from tests.support.servers import HOST
 
 from .legs import MODERN, PLAIN, Caller
 from .load import Load

@@ -17,8 +17,8 @@ from importlib.metadata import version
 
 import httpx
 
-from tests.workers.client import Client
-from tests.workers.idle import IdleStreams, Needs
+from tests.support.client import Client, served
+from tests.workers.idle_streams import IdleStreams, Needs
 from tests.workers.serving import Workers, serving
 
 FEW = 10
@@ -30,8 +30,9 @@ PACKAGES = ("django", "uvicorn", "httptools", "uvloop", "psycopg", "mysqlclient"
 async def measure(workers: Workers, http: httpx.AsyncClient, kind: str, number: int) -> str:
     """Return a line about streams of one kind."""
     (server,) = workers.servers
-    # Lanes, their connections and what is loaded late belong to the process, not to its streams.
-    client = await (await Client(workers.urls, http).open()).ready()
+    # Worker threads, their connections and what is loaded late belong to the process, not to its
+    # streams.
+    client = await Client(*served(workers.urls, http)).open()
     for _ in range(5):
         await asyncio.gather(*(_call(client) for _ in range(40)))
     async with AsyncExitStack() as stack:
@@ -51,7 +52,7 @@ async def measure(workers: Workers, http: httpx.AsyncClient, kind: str, number: 
 
 async def _call(client: Client) -> None:
     async with client.call("use_database") as answer:
-        await answer.all()
+        await answer.messages()
 
 
 async def _settled(workers: Workers) -> Needs:

@@ -159,6 +159,15 @@ ADD = Leg(
     _check_value(_sum),
     "add",
 )
+ADD_OTHER = Leg(
+    "add other",
+    "the same, but asynchronous under WSGI and synchronous at the mount",
+    "tools/call",
+    _call("add_other", a=lambda number: number, b=lambda number: ADDEND),
+    _sum,
+    _check_value(_sum),
+    "add_other",
+)
 SELECT = Leg(
     "select",
     "a tool that reads one row by the ORM",
@@ -227,7 +236,7 @@ PLAIN_SELECT = Leg(
     _check_plain(_looked_up),
     "look_up",
 )
-_ALL = (ADD, SELECT, TELL, LINGER, LIST, OPEN, DISCOVER, PLAIN, PLAIN_SELECT)
+_ALL = (ADD, ADD_OTHER, SELECT, TELL, LINGER, LIST, OPEN, DISCOVER, PLAIN, PLAIN_SELECT)
 LEGS = {each.name: each for each in _ALL}
 
 

@@ -171,17 +171,17 @@ def _connections(results: Results) -> str:
 
 def _databases(results: Results) -> str:
     rows = []
-    for door in ("view, gunicorn gthread", "mount, uvicorn"):
+    for entrance in ("view, gunicorn gthread", "mount, uvicorn"):
         for title in ("PostgreSQL", "MariaDB", "SQLite"):
-            name = door if title == "PostgreSQL" else f"{door}, {title}"
+            name = entrance if title == "PostgreSQL" else f"{entrance}, {title}"
             found = [
                 results.spread(name, cell_name(leg, LEGACY)) for leg in ("add", "select", "open")
             ]
             if any(found):
                 rows.append(
-                    [door, title, *(f"{each.median:,.0f}" if each else "" for each in found)]
+                    [entrance, title, *(f"{each.median:,.0f}" if each else "" for each in found)]
                 )
-    return table(("Door", "Sessions in", "`add`", "one SELECT", "`initialize`"), rows)
+    return table(("Way in", "Sessions in", "`add`", "one SELECT", "`initialize`"), rows)
 
 
 def _growth(results: Results) -> str:
@@ -234,7 +234,7 @@ def _flames(results: Results) -> str:
         f"![{each['contender']}, {_era(each)}](../images/flame-{each['picture']}.svg)"
         for each in found
     ]
-    return "\n\n".join([table(("Door", "", *origins), rows), *pictures])
+    return "\n\n".join([table(("Way in", "", *origins), rows), *pictures])
 
 
 def _era(flamed: dict[str, Any]) -> str:

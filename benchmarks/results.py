@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Collection
 from typing import Any
 
-from .contenders import BARES, DOORS, PEERS, REFERENCE
+from .contenders import BARES, ENTRANCES, PEERS, REFERENCE
 from .figures import Spread, ratios
 from .legs import MODERN
 
-KINDS = {each.name: each.kind for each in (*BARES, *DOORS, *PEERS)}
+KINDS = {each.name: each.kind for each in (*BARES, *ENTRANCES, *PEERS)}
 Rounds = dict[int, dict[str, Any]]
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.conformance.servers import HOST
+from tests.support.servers import HOST
 
 from .contenders import Cell, Contender
 from .databases import Databases, Missing

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.conformance.servers import CHECKOUT, HOST, free_port
+from tests.support.servers import CHECKOUT, HOST, free_port
 
 from .machine import TICK
 

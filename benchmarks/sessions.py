@@ -8,7 +8,7 @@ import socket
 import time
 from typing import Any
 
-from tests.conformance.servers import HOST
+from tests.support.servers import HOST
 
 from .legs import LEGACY, OPEN, headers_of
 

@@ -22,7 +22,7 @@ from typing import Any
 import django
 import httpx
 
-from tests.workers.client import Client
+from tests.support.client import Client, served
 from tests.workers.serving import Workers, serving
 
 CALLS_OF_A_SESSION = 18
@@ -58,17 +58,16 @@ class Load:
 
     async def _visit(self) -> None:
         try:
-            client = await Client(self._urls, self._http).open(elicitation={})
-            await client.ready()
+            client = await Client(*served(self._urls, self._http)).open(elicitation={})
             async with client.post("resources/subscribe", uri="thing://1") as answer:
-                await answer.all()
+                await answer.messages()
             for _ in range(CALLS_OF_A_SESSION):
                 begun = time.monotonic()
                 await self._call(client)
                 self.took.append(time.monotonic() - begun)
                 await asyncio.sleep(self._chance.uniform(0, PAUSE_SECONDS))
             async with client.request("DELETE") as answer:
-                await answer.response.aread()
+                await answer.read()
         except Exception as error:
             self.wrong[repr(error)[:200]] += 1
 
@@ -77,10 +76,10 @@ class Load:
         arguments = {"lasts": True} if tool == "aspeak" else {}
         last: Any = None
         async with client.call(tool, value="x", **arguments) as answer:
-            async for last in answer.messages():
+            async for last in answer:
                 if "id" in last and "method" in last:
                     given = {"action": "accept", "content": {"name": "y"}}
-                    await client.send({"jsonrpc": "2.0", "id": last["id"], "result": given})
+                    await client.answer(last, given)
         if not (last and "result" in last):
             self.wrong[f"{tool}: {last!r}"[:200]] += 1
 

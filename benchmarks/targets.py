@@ -11,6 +11,7 @@ from .legs import LEGACY, MODERN
 from .results import Results, cell_name
 
 ADD_SESSION, ADD_MODERN = cell_name("add", LEGACY), cell_name("add", MODERN)
+ADD_OTHER, OPEN = cell_name("add other", MODERN), cell_name("open", LEGACY)
 PLAIN = (REFERENCE, cell_name("plain", MODERN))
 SDK = "Python SDK, JSON"
 VIEW, MOUNT, BOLT = "view, gunicorn gthread", "mount, uvicorn", "bolt-mcp, sessions, events"
@@ -21,22 +22,28 @@ NOT_MEASURED = "not measured"
 
 SELECT, TELL = cell_name("select", LEGACY), cell_name("tell", LEGACY)
 RATIOS = (
-    ("view under gthread, modern call, to the bare view", 0.94, (VIEW, ADD_MODERN), PLAIN),
+    ("view under gthread, modern call, to the bare view", 0.92, (VIEW, ADD_MODERN), PLAIN),
     (
         "view under gthread, session in PostgreSQL, to the bare view",
-        0.53,
+        0.5,
         (VIEW, ADD_SESSION),
         PLAIN,
     ),
     (
         "view under gthread, session remembered for a second, to the bare view",
-        0.9,
+        0.85,
         (VIEW_REMEMBERING, ADD_SESSION),
         PLAIN,
     ),
     (
+        "view under gthread, asynchronous tool, modern call, to the bare view",
+        0.5,
+        (VIEW, ADD_OTHER),
+        PLAIN,
+    ),
+    (
         "mount under uvicorn, session in PostgreSQL, to the Python SDK's in memory, JSON",
-        1.1,
+        1.8,
         (MOUNT, ADD_SESSION),
         (SDK, ADD_SESSION),
     ),
@@ -48,19 +55,31 @@ RATIOS = (
     ),
     (
         "mount under uvicorn, modern call, to the Python SDK's, JSON",
-        5.0,
+        6.0,
         (MOUNT, ADD_MODERN),
         (SDK, ADD_MODERN),
     ),
     (
-        "one ORM SELECT in the tool, mount, session in PostgreSQL, to bolt-mcp's in memory",
+        "mount under uvicorn, synchronous tool, modern call, to the Python SDK's, JSON",
+        3.0,
+        (MOUNT, ADD_OTHER),
+        (SDK, ADD_MODERN),
+    ),
+    (
+        "mount under uvicorn, `initialize` in PostgreSQL, to the Python SDK's in memory, JSON",
         1.0,
+        (MOUNT, OPEN),
+        (SDK, OPEN),
+    ),
+    (
+        "one ORM SELECT in the tool, mount, session in PostgreSQL, to bolt-mcp's in memory",
+        0.8,
         (MOUNT, SELECT),
         (BOLT, SELECT),
     ),
     (
         "one ORM SELECT in the tool, view under gthread, session in PostgreSQL, likewise",
-        1.0,
+        0.8,
         (VIEW, SELECT),
         (BOLT, SELECT),
     ),

@@ -9,9 +9,9 @@ import time
 from contextlib import ExitStack
 from typing import Any
 
-from tests.conformance.servers import HOST
+from tests.support.servers import HOST
 
-from .contenders import DOORS
+from .contenders import ENTRANCES
 from .databases import Missing, Redis
 from .figures import percentile
 from .legs import MODERN, headers_of
@@ -40,7 +40,7 @@ def measure(bench: Bench, number: int) -> list[dict[str, Any]]:
 
 
 def _measure(bench: Bench, how: str, number: int, variables: dict[str, str]) -> dict[str, Any]:
-    mount = next(each for each in DOORS if each.name == "mount, uvicorn")
+    mount = next(each for each in ENTRANCES if each.name == "mount, uvicorn")
     delays: list[float] = []
     calls: list[float] = []
     with ExitStack() as stack:

@@ -28,9 +28,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .default import mcp
+    from .http.views import MCPView
     from .routing import endpoint
+    from .server.asked_parameters import Ask
     from .server.context import Context
+    from .server.default_server import mcp
     from .server.errors import (
         QuestionCancelled,
         QuestionDeclined,
@@ -42,10 +44,9 @@ if TYPE_CHECKING:
         ResourceNotFound,
         ToolError,
     )
-    from .server.questions.declared import Ask
-    from .server.questions.kinds import Elicit, ElicitURL, Roots, Sample
+    from .server.questions.kinds import Elicit, ElicitURL, Roots
+    from .server.questions.sampling import Sample
     from .server.registry import MCPServer
-    from .transport.views import MCPView
 
 __version__ = "0.1.0"
 
@@ -74,9 +75,9 @@ __all__ = [
 # When they are first asked for: views import models, which must not happen while Django is still
 # loading the apps, and the client needs no Django at all.
 _PLACES = {
-    "default": ("mcp",),
     "routing": ("endpoint",),
     "server.context": ("Context",),
+    "server.default_server": ("mcp",),
     "server.errors": (
         "QuestionCancelled",
         "QuestionDeclined",
@@ -88,10 +89,11 @@ _PLACES = {
         "ResourceNotFound",
         "ToolError",
     ),
-    "server.questions.declared": ("Ask",),
-    "server.questions.kinds": ("Elicit", "ElicitURL", "Roots", "Sample"),
+    "server.asked_parameters": ("Ask",),
+    "server.questions.kinds": ("Elicit", "ElicitURL", "Roots"),
+    "server.questions.sampling": ("Sample",),
     "server.registry": ("MCPServer",),
-    "transport.views": ("MCPView",),
+    "http.views": ("MCPView",),
 }
 _PLACE_OF = {name: f".{place}" for place, names in _PLACES.items() for name in names}
 

@@ -23,7 +23,7 @@ class DjangoMCPConfig(AppConfig):
         from .store.ledger import ledger  # noqa: PLC0415
         from .store.sessions import session_cache  # noqa: PLC0415
 
-        model_signals.watch_waiting()
-        session_cache.install(lambda: ledger().ring_to_forget())
+        model_signals.connect_deferred()
+        session_cache.install(lambda: ledger().clear_session_caches())
         watch_users()
         autodiscover_modules("mcp")

@@ -1,8 +1,8 @@
-"""The fast door: ``application = mount(get_asgi_application())``.
+"""Endpoints without Django's handler: ``application = mount(get_asgi_application())``.
 
 The mount takes the HTTP requests whose path the URLconf gives to an :class:`MCPView` and answers
 them without Django's handler, its middleware and a thread per stream; everything else it passes on.
-What middleware would have done for these requests, the gate does: host, origin, HTTPS, CORS and
+What middleware would have done for these requests, the endpoint does: host, origin, HTTPS, CORS and
 authentication. A system check names the middleware that is passed by.
 """
 
@@ -17,18 +17,18 @@ from typing import Any, Final
 from django.conf import settings
 from django.core.handlers.asgi import get_script_prefix
 from django.urls import Resolver404, ResolverMatch, URLResolver, get_resolver, set_script_prefix
-from django.urls import get_script_prefix as current_script_prefix
 from django.urls.resolvers import LocalePrefixPattern
 
 from .conf import get_settings
+from .http.endpoint import respond
+from .http.event_stream import EventStream
+from .http.lifespan import Lifespan
+from .http.mount_request import MountRequest
+from .http.replies import Reply
+from .http.request import Endpoint
 from .routing import Chain, find_endpoints, rest_of
-from .transport.calls import LoopDoor
-from .transport.endpoint import respond
-from .transport.http import Endpoint, Reply
-from .transport.lifespan import Lifespan
-from .transport.mounted import MountedRequest
-from .transport.shutdown import is_closing
-from .transport.streams import Shown
+from .running.shutdown import is_closing
+from .running.user_code import LoopRunner
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -43,20 +43,21 @@ def mount(application: Callable[..., Awaitable[None]]) -> Application:
     """Return an ASGI application that serves MCP endpoints and passes the rest on."""
 
     async def mounted(scope: Scope, receive: Receive, send: Send) -> None:
-        is_http = scope["type"] == "http"
-        found = find_endpoint(_path_info(scope)) if is_http else None
+        is_http, prefix, found = scope["type"] == "http", "", None
+        if is_http:
+            prefix = get_script_prefix(scope).rstrip("/")
+            found = find_endpoint(_path_info(scope["path"], prefix) if prefix else scope["path"])
         if found is None:
             if scope["type"] == "lifespan":
                 await Lifespan(receive, send).run(application, scope)
             else:
                 await application(scope, receive, _closing(send, scope) if is_http else send)
             return
-        prefix = get_script_prefix(scope).rstrip("/") + "/"  # as Django keeps it
-        if prefix != current_script_prefix():
-            set_script_prefix(prefix)
+        if prefix:
+            set_script_prefix(prefix + "/")  # as Django keeps it
         # What lasts is to hold neither the request nor the rest of the reply.
         endpoint, match = found
-        reply = await respond(MountedRequest(scope, receive, match), endpoint, LoopDoor())
+        reply = await respond(MountRequest(scope, receive, match), endpoint, LoopRunner())
         events = await _send(reply, scope, send)
         if events is not None:
             await _Sender(events, send).show(receive)
@@ -98,22 +99,20 @@ def _has_language(pattern: Any) -> bool:
     return isinstance(pattern, LocalePrefixPattern)
 
 
-def _path_info(scope: Scope) -> str:
-    path: str = scope["path"]
-    prefix = get_script_prefix(scope).rstrip("/")
-    if prefix and (path == prefix or path.startswith(prefix + "/")):
+def _path_info(path: str, prefix: str) -> str:
+    if path == prefix or path.startswith(prefix + "/"):
         return path[len(prefix) :] or "/"
     return path
 
 
-def _is_last(scope: Scope) -> bool:
-    """Return whether a response is to be the last on its connection; HTTP/2 has no such header."""
-    return is_closing() and bool(scope["http_version"].startswith("1"))
+def _can_be_last(scope: Scope) -> bool:
+    """Return whether this can be the last response on its connection; HTTP/2 has no such header."""
+    return bool(scope["http_version"].startswith("1"))
 
 
 def _closing(send: Send, scope: Scope) -> Send:
     """Return what sends a response of somebody else's, if need be as the last on its connection."""
-    if not _is_last(scope):
+    if not (is_closing() and _can_be_last(scope)):
         return send
 
     async def send_last(event: MutableMapping[str, Any]) -> None:
@@ -124,7 +123,7 @@ def _closing(send: Send, scope: Scope) -> Send:
     return send_last
 
 
-async def _send(reply: Reply, scope: Scope, send: Send) -> Shown | None:
+async def _send(reply: Reply, scope: Scope, send: Send) -> EventStream | None:
     """Send a reply; or, of one that is a stream, the head: then return its events."""
     headers = [
         (name.lower().encode("latin-1"), value.encode("latin-1"))
@@ -132,7 +131,7 @@ async def _send(reply: Reply, scope: Scope, send: Send) -> Shown | None:
     ]
     if reply.status != 204 and reply.events is None:
         headers.append((b"content-length", b"%d" % len(reply.body)))
-    if _is_last(scope):
+    if is_closing() and _can_be_last(scope):
         headers.append(_CLOSE)
     try:
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
@@ -155,7 +154,7 @@ class _Sender:
 
     __slots__ = ("_events", "_send", "_sending", "_waiting")
 
-    def __init__(self, events: Shown, send: Send) -> None:
+    def __init__(self, events: EventStream, send: Send) -> None:
         self._events = events
         self._send = send
         self._sending: asyncio.Task[None] | None = None
@@ -182,7 +181,7 @@ class _Sender:
     async def _until_gone(self, receive: Receive) -> None:
         try:
             async with asyncio.timeout(None) as self._waiting:
-                self._events.show_to(self._wake)
+                self._events.on_ready(self._wake)
                 self._wake()
                 while (await receive())["type"] != "http.disconnect":
                     pass

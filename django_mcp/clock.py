@@ -7,6 +7,7 @@ import zoneinfo
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Func, IntegerField
 from django.db.models.functions import Now
 from django.db.models.sql.compiler import SQLCompiler
 
@@ -33,6 +34,26 @@ class DatabaseNow(Now):
         # Doubled twice: once for the template, once for the query's own parameters.
         form = "%%%%Y-%%%%m-%%%%d %%%%H:%%%%M:%%%%f"
         template = f"STRFTIME('{form}', 'NOW', '{offset(connection):+d} seconds')"
+        return self.as_sql(compiler, connection, template=template, **extra)
+
+
+class DatabaseHour(Func):
+    """The number of whole hours since 1970 began, in UTC: the same whatever zones are set."""
+
+    output_field = IntegerField()
+    template = "CAST(FLOOR(EXTRACT(EPOCH FROM STATEMENT_TIMESTAMP()) / 3600) AS INTEGER)"
+
+    def as_mysql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any) -> Any:
+        """Count from a moment without a zone to another one, both in UTC."""
+        template = "TIMESTAMPDIFF(HOUR, '1970-01-01', UTC_TIMESTAMP())"
+        return self.as_sql(compiler, connection, template=template, **extra)
+
+    def as_sqlite(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any
+    ) -> Any:
+        """Divide whole seconds."""
+        # Doubled twice, as above.
+        template = "(CAST(STRFTIME('%%%%s', 'NOW') AS INTEGER) / 3600)"
         return self.as_sql(compiler, connection, template=template, **extra)
 
 

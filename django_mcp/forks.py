@@ -4,30 +4,41 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
 
-class PerProcess(Generic[T]):
-    """One ``T`` for each process, made when it is first asked for, from any thread."""
+class _Found(dict[None, T], Generic[T]):
+    """What a process has made, once it has."""
 
     def __init__(self, make: Callable[[], T]) -> None:
+        super().__init__()
         self._make = make
-        self._found: dict[None, T] = {}
+
+    def __missing__(self, key: None) -> T:
+        # Of two threads that come at the same time, one wins.
+        return self.setdefault(None, self._make())
+
+
+class PerProcess(partial[T]):
+    """One ``T`` for each process, made when it is first asked for, from any thread.
+
+    Each request asks several times. Where it is made already that calls no Python function.
+    """
+
+    _found: _Found[T]
+
+    def __new__(cls, make: Callable[[], T]) -> PerProcess[T]:
+        """``make`` makes the one of a process."""
+        found = _Found(make)
+        self = super().__new__(cls, found.__getitem__, None)
+        self._found = found
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self.forget)
-
-    def __call__(self) -> T:
-        """Return this process's own."""
-        try:
-            return self._found[None]
-        except KeyError:
-            # Of two threads that come at the same time, one wins.
-            return self._found.setdefault(None, self._make())
+        return self
 
     def forget(self) -> T | None:
         """Let the next who asks have a new one; return the one that there was."""
-        # Another mapping, not an empty one: a thread that has just forked may have been at it.
-        found, self._found = self._found, {}
-        return found.get(None)
+        return self._found.pop(None, None)

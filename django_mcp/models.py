@@ -1,8 +1,11 @@
 """Sessions, streams, queued messages and requests in flight, as rows that any worker can serve.
 
 No row is ever read, changed in Python and written back: state moves by compare-and-set, counters
-by ``F()``, and every age is measured by the database's clock. Whoever inserts a child first updates
+by ``F()``, and every age is measured by the database's clock. Whoever inserts a child first locks
 its parent under the condition that it lives.
+
+What changes often is in no index, nor in the condition of one: PostgreSQL then updates a row within
+its page and leaves the indexes alone ("heap-only tuples"), for which the migrations leave room.
 """
 
 from __future__ import annotations
@@ -11,9 +14,10 @@ import uuid
 
 from django.conf import settings
 from django.db import models
+from django.db.models.functions import Coalesce
 from django.utils.translation import gettext_lazy as _
 
-from .clock import DatabaseNow
+from .clock import DatabaseHour, DatabaseNow
 from .ids import new_id
 
 
@@ -41,7 +45,7 @@ class Session(models.Model):
         blank=True,
         on_delete=models.CASCADE,
         related_name="+",
-        db_index=False,  # mcp_session_owner begins with it
+        db_index=False,  # mcp_session_principal begins with it
     )
     client_id = models.CharField(_("client id"), max_length=255, blank=True)
     revision = models.CharField(_("protocol revision"), max_length=10)
@@ -56,6 +60,12 @@ class Session(models.Model):
     )
     created = models.DateTimeField(_("created"), default=DatabaseNow)
     last_active = models.DateTimeField(_("last active"), default=DatabaseNow)
+    used_hour = models.PositiveIntegerField(
+        _("hour of last use"),
+        default=DatabaseHour,
+        db_default=0,
+        help_text=_("Hours since 1970, in UTC; 0 where a version before has inserted the row."),
+    )
     expires = models.DateTimeField(_("expires"))
     ended = models.DateTimeField(_("ended"), null=True, blank=True)
 
@@ -64,11 +74,12 @@ class Session(models.Model):
         verbose_name_plural = _("sessions")
         # Not unique=True, which on PostgreSQL costs a second index for LIKE.
         constraints = (models.UniqueConstraint(fields=["key_digest"], name="mcp_session_key"),)
+        # What has not ended has no time of its end; its state changes more often than that.
         indexes = (
-            models.Index(fields=["state", "last_active"], name="mcp_session_idle"),
-            models.Index(fields=["user", "client_id", "state"], name="mcp_session_owner"),
-            models.Index(fields=["-last_active"], name="mcp_session_recent"),
-            models.Index(fields=["ended"], name="mcp_session_ended"),
+            models.Index(fields=["ended", "used_hour"], name="mcp_session_unused"),
+            models.Index(fields=["user", "client_id", "ended"], name="mcp_session_principal"),
+            models.Index(fields=["used_hour"], name="mcp_session_hour"),
+            models.Index(fields=["created"], name="mcp_session_created"),
         )
 
     def __str__(self) -> str:
@@ -237,7 +248,8 @@ class PendingRequest(models.Model):
         verbose_name_plural = _("pending requests")
         indexes = (
             models.Index(fields=["session", "state"], name="mcp_pending_session"),
-            models.Index(fields=["state", "lease_until"], name="mcp_pending_lease"),
+            # Those that run are few, so that their leases, which change, need no index.
+            models.Index(fields=["state", "ended"], name="mcp_pending_ended"),
         )
 
     def __str__(self) -> str:
@@ -301,6 +313,11 @@ class ChangeCounter(models.Model):
 
     def __str__(self) -> str:
         return f"{self.server} {self.serial}"
+
+    @classmethod
+    def last(cls, server: str) -> Coalesce:
+        """Return the number of a server's last change, as an expression for a query."""
+        return Coalesce(models.Subquery(cls._default_manager.filter(pk=server).values("serial")), 0)
 
 
 class Change(models.Model):

@@ -8,10 +8,10 @@ from typing import Any
 
 from django.urls import URLPattern, URLResolver, re_path
 
-from .default import mcp
+from .http.request import Endpoint
+from .http.views import MCPView
+from .server.default_server import mcp
 from .server.registry import MCPServer
-from .transport.http import Endpoint
-from .transport.views import MCPView
 
 Chain = tuple[Any, ...]
 """Patterns, from the root's on, each of which matches what the one before it leaves of a path."""

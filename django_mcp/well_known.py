@@ -28,8 +28,8 @@ from django.urls import (
 )
 from django.urls.resolvers import RegexPattern
 
+from .http.views import MCPView, outside_the_site, refusal
 from .routing import Place, leaves, rest_of
-from .transport.views import MCPView, outside_the_site, refusal
 
 _PROTECTED_RESOURCE: Final = "oauth-protected-resource"
 _DOCUMENTS: Final = (_PROTECTED_RESOURCE, "oauth-authorization-server", "openid-configuration")

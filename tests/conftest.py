@@ -13,7 +13,7 @@ from django.utils import translation
 from django_mcp.store.access import rate_counters
 from django_mcp.store.ledger import close_ledger
 from django_mcp.store.sessions import session_cache
-from tests.emptying import emptying, what_is_kept
+from tests.support.emptying import emptying, what_is_kept
 from tests.wire.validator import valid_wire
 
 __all__ = ["valid_wire"]
@@ -34,9 +34,9 @@ SLOW = (
     "docs/test_snippets.py",
     "example/test_demo.py",
     "example/test_live.py",
-    "mount/test_bodies.py",
-    "mount/test_costly_bodies.py",
-    "mount/test_lanes.py",
+    "http/test_request_bodies.py",
+    "http/test_costly_bodies.py",
+    "running/test_worker_threads.py",
     "server/test_lists.py",
     "server/test_output.py",
     "store/test_a_day.py",
@@ -46,7 +46,7 @@ SLOW = (
     "store/test_members.py",
     "store/test_session_cache.py",
     "store/test_sweep.py",
-    "tokens/test_admin.py",
+    "contrib/tokens/test_admin.py",
     "wire/test_fields.py",
     "wire/test_limits.py",
     "wire/test_middleware.py",
@@ -58,7 +58,7 @@ SLOW = (
     "workers",
 )
 """What `make test` leaves out, below this folder: most of it starts processes, or waits."""
-SLOW_DOORS = ("asgi",)
+SLOW_ENTRANCES = ("asgi",)
 """Of the ways to the endpoint, the one that takes a loop and a thread for each request."""
 
 
@@ -67,7 +67,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what is slow, before it is chosen by its marks."""
     for item in items:
         parameters = item.callspec.params if hasattr(item, "callspec") else {}
-        if parameters.get("door") in SLOW_DOORS or _is_slow(item.path):
+        if parameters.get("entrance") in SLOW_ENTRANCES or _is_slow(item.path):
             item.add_marker(pytest.mark.slow)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tests.databases import database_from_url
+from tests.support.databases import database_from_url
 
 BASE_DIR = Path(__file__).parent
 SECRET_KEY = "for tests only"

@@ -5,8 +5,7 @@ import threading
 from django_mcp.forks import PerProcess
 from django_mcp.store.ledger import ledger
 from django_mcp.store.sessions.session_cache import memory
-
-from .forking import in_child, needs_fork
+from tests.support.forking import in_child, needs_fork
 
 
 def test_a_process_has_one_until_it_forgets_it():

@@ -11,8 +11,8 @@ from pydantic import create_model
 
 from django_mcp import Ask, Elicit, MCPServer, endpoint
 from django_mcp.checks import check_servers
-from django_mcp.default import mcp
-from tests.asgi import urlconf
+from django_mcp.server.default_server import mcp
+from tests.support.sites import urlconf
 
 
 def ids(server: MCPServer) -> list[str]:

@@ -14,7 +14,7 @@ import pytest
 import django_mcp
 from django_mcp import MCPServer
 from django_mcp.auth import public
-from django_mcp.site_version import site_version, version_of
+from django_mcp.server.default_server import site_version, version_of
 from django_mcp.testing import MCPClient
 
 
@@ -63,7 +63,7 @@ def test_else_what_it_was_installed_as(site):
     assert site_version() == "3.14"
 
 
-def test_also_in_place(site):
+def test_a_site_that_is_installed_in_place_has_its_version(site):
     url = (site.place / "code").as_uri()
     site.install(site.place / "elsewhere", url=url, dir_info={"editable": True})
     assert site_version() == "3.14"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from tests.databases import database_from_url
+from tests.support.databases import database_from_url
 
 SECRET_KEY = "insecure-and-public-for-the-benchmark-only"
 DEBUG = False

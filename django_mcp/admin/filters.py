@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import timedelta
 from typing import Any
 
@@ -10,10 +11,11 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from ..clock import DatabaseNow
+from ..clock import DatabaseHour, DatabaseNow
 from ..models import PendingRequest, Session
 from ..protocol.versions import REVISIONS
-from ..store.sessions.liveness import LIVE, expired_sessions, live_sessions
+from ..store.parent_rows import LIVE
+from ..store.sessions.liveness import expired_sessions, live_sessions
 
 LOOKED_AT = 1_000
 """Rows, the newest, whose servers are offered."""
@@ -39,7 +41,7 @@ class FieldFilter(SimpleListFilter):
         return queryset if value is None else queryset.filter(**{self.parameter_name: value})
 
 
-class StateFilter(SimpleListFilter):
+class SessionStateFilter(SimpleListFilter):
     """Filters sessions by the state that their badge shows."""
 
     title = _("state")
@@ -75,7 +77,11 @@ class ActiveFilter(SimpleListFilter):
         """Keep them, by the database's clock."""
         if (value := self.value()) not in SPANS:
             return queryset
-        return queryset.filter(last_active__gte=DatabaseNow() - SPANS[value][0])
+        span = SPANS[value][0]
+        hours = math.ceil(span.total_seconds() / 3600)
+        # The hour has an index.
+        recent = queryset.filter(used_hour__gte=DatabaseHour() - hours)
+        return recent.filter(last_active__gte=DatabaseNow() - span)
 
 
 class RevisionFilter(FieldFilter):

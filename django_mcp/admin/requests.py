@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from ..clock import DatabaseNow
 from ..models import PendingRequest, Session
 from ..store.database import alias
-from ..store.requests.inbox import cancel_calls
+from ..store.inbox import cancel_calls
 from .changelist import LISTED
 from .display import Tone, badge, lasting, principal, relative, short_id, two_lines
 from .ending import EndingAdmin, log

@@ -14,12 +14,13 @@ from django.utils.translation import gettext_lazy as _
 
 from ..models import Session
 from ..store.database import alias
-from ..store.sessions.liveness import LIVE, live_sessions
+from ..store.parent_rows import LIVE
+from ..store.sessions.liveness import live_sessions
 from ..store.sessions.session_rows import end_sessions
 from .changelist import LISTED
 from .display import Tone, badge, pretty, principal, relative, short_id, two_lines
 from .ending import EndingAdmin, log
-from .filters import ActiveFilter, RevisionFilter, ServerFilter, StateFilter
+from .filters import ActiveFilter, RevisionFilter, ServerFilter, SessionStateFilter
 from .readonly import ReadOnlyAdmin
 from .requests import PendingRequestInline
 
@@ -45,14 +46,14 @@ class SessionAdmin(EndingAdmin, ReadOnlyAdmin):
         "activity",
     )
     list_select_related = ("user",)
-    list_filter = (StateFilter, ActiveFilter, RevisionFilter, ServerFilter)
-    newest_by = "last_active"
-    ordering = ("-last_active",)
+    list_filter = (SessionStateFilter, ActiveFilter, RevisionFilter, ServerFilter)
+    newest_by = "created"
+    ordering = ("-created",)
     sortable_by = ("activity",)
     search_fields = ("id", "user", "client_name")
     search_help_text = _(
         "Session id or user name; or part of a user's name, or the beginning of a client's (among "
-        "the 10,000 sessions that were active last)."
+        "the 10,000 newest sessions)."
     )
     name_field = "client_name"
     actions = ("end_selected",)
@@ -97,11 +98,11 @@ class SessionAdmin(EndingAdmin, ReadOnlyAdmin):
         """Show which client it is and what it speaks."""
         return two_lines(session.client_name or _("unnamed"), session.revision)
 
-    @admin.display(description=_("last active"), ordering="last_active")
+    @admin.display(description=_("opened, last active"), ordering="created")
     def activity(self, session: Any) -> SafeString:
-        """Show when its client was heard last, and since when it exists."""
-        opened = format_html(gettext("opened {}"), self.age(session))
-        return two_lines(self.used(session), opened)
+        """Show since when it exists, and when its client last used it."""
+        used = format_html(gettext("active {}"), self.used(session))
+        return two_lines(self.age(session), used)
 
     # What only the page of a session has
 
@@ -112,7 +113,7 @@ class SessionAdmin(EndingAdmin, ReadOnlyAdmin):
 
     @admin.display(description=_("last active"))
     def used(self, session: Any) -> SafeString:
-        """Show when its client was heard last."""
+        """Show when its client last used it."""
         return relative(session.last_active, now=session.now)
 
     @admin.display(description=_("expires"))

@@ -1,17 +1,9 @@
 """A client for other MCP servers over Streamable HTTP, of any revision.
 
-In async code::
-
-    async with Client("https://orders.example/mcp", auth=settings.ORDERS_TOKEN) as orders:
-        result = await orders.call_tool("find_orders", {"status": "open"})
-        result.structured_content
-
-And with :class:`SyncClient`, which has the same methods, in ordinary views, tasks and commands::
-
-    with SyncClient("https://orders.example/mcp", auth=settings.ORDERS_TOKEN) as orders:
-        result = orders.call_tool("find_orders", {"status": "open"})
-
-Every call ends: with its result, or with one of the errors below. It needs no Django.
+Sites import it; in this package nothing does. It needs httpx and ``django_mcp.protocol``, and no
+Django. Begin with ``client``: it opens a connection (``negotiation``), in the era that the server
+speaks (``legacy``, ``modern``), over HTTP (``remote_endpoint``). ``sync`` is the same for threads.
+Every call ends: with its result, or with one of ``errors``.
 """
 
 from __future__ import annotations
@@ -23,8 +15,8 @@ except ImportError as error:
         "django_mcp.client needs httpx. Install it: pip install 'django-mcp-endpoints[client]'"
     ) from error
 
-from .auth import BearerAuth
-from .changes import Change, Changes
+from .bounds import Limits
+from .change_iterator import Change, Changes
 from .client import Client
 from .errors import (
     AuthenticationFailed,
@@ -42,7 +34,7 @@ from .errors import (
     UnexpectedAnswer,
     UnsupportedServer,
 )
-from .limits import Limits
+from .remote_endpoint import BearerAuth
 from .sync import SyncChanges, SyncClient
 
 __all__ = [

@@ -31,9 +31,9 @@ class RemoteError(ClientError):
 
 
 class CallTimedOut(ClientError, TimeoutError):
-    """The time for the call has passed; the server was told to stop. It may have run all the same.
+    """The time for the call has passed; it was cancelled, and may have run all the same.
 
-    ``seconds`` is how long the client has waited.
+    ``method`` is that of JSON-RPC, and ``seconds`` how long the client has waited.
     """
 
     def __init__(self, method: str, seconds: float) -> None:
@@ -112,4 +112,7 @@ class TooManyQuestions(ClientError):
 
 
 class SessionGone(Exception):
-    """HTTP 404 for a request with a session's id: it was refused, and nothing of it has run."""
+    """HTTP 404 for a request with a session's id: it was refused, and nothing of it has run.
+
+    It does not leave the package: a caller gets :class:`SessionLost`, if no other session helps.
+    """

@@ -1,13 +1,15 @@
-"""What the server may ask of the client: the functions that answer, and what they are declared as.
+"""What the server may ask of the client, and the functions that answer.
 
 Nothing is declared that has no function, and what is not declared is refused.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,7 +28,18 @@ from pydantic import BaseModel, ValidationError
 
 from ..protocol.bounded import validate
 from ..protocol.errors import ErrorCode, MCPError, internal_error, invalid_params
-from . import usercode
+from ..protocol.messages import (
+    Notification,
+    Request,
+    RequestId,
+    error_response,
+    result_response,
+)
+from . import user_functions
+from .bounds import Limits
+from .errors import ConnectionFailed, OutcomeUnknown, ServerBusy, SessionGone
+from .outgoing_request import OutgoingRequest
+from .user_functions import BackgroundTasks
 
 log = logging.getLogger("django_mcp.client")
 
@@ -64,7 +77,7 @@ class Handlers:
 
     @property
     def any(self) -> bool:
-        """Whether the server may have anything to say beside results."""
+        """Whether there is a function for anything that a server sends beside results."""
         return bool(self.capabilities() or self.on_log)
 
     def capabilities(self) -> dict[str, Any]:
@@ -103,28 +116,28 @@ class Handlers:
             asked = validate(ElicitRequestURLParams, params)
             if not _WEB_ADDRESS.fullmatch(asked.url):
                 raise invalid_params("Only addresses of http: and https: are opened")
-            return dumped(_consent(await usercode.run(self.on_elicit_url, asked)))
+            return to_wire(_url_result(await user_functions.run(self.on_elicit_url, asked)))
         if self.on_elicit is None:
             raise not_found("elicitation/create in mode form")
         form = validate(ElicitRequestFormParams, params)
-        return dumped(_filled(await usercode.run(self.on_elicit, form), form))
+        return to_wire(_form_result(await user_functions.run(self.on_elicit, form), form))
 
     async def _sample(self, sample: OnSample, params: Mapping[str, Any]) -> dict[str, Any]:
         asked = validate(CreateMessageRequestParams, params)
-        answer = await usercode.run(sample, asked)
+        answer = await user_functions.run(sample, asked)
         if not isinstance(answer, CreateMessageResult | CreateMessageResultWithTools):
             raise TypeError(f"on_sample returned {type(answer).__name__}, no CreateMessageResult")
-        return dumped(answer)
+        return to_wire(answer)
 
     async def _list_roots(self, roots: Roots) -> dict[str, Any]:
-        given = await usercode.run(roots) if callable(roots) else roots
+        given = await user_functions.run(roots) if callable(roots) else roots
         listed = [
             Root.model_validate({"uri": each}) if isinstance(each, str) else each for each in given
         ]
-        return dumped(ListRootsResult(roots=listed))
+        return to_wire(ListRootsResult(roots=listed))
 
-    async def hear_log(self, params: Mapping[str, Any]) -> None:
-        """Hand over a log message."""
+    async def handle_log(self, params: Mapping[str, Any]) -> None:
+        """Hand a log message to ``on_log``."""
         if self.on_log is None:
             return
         try:
@@ -132,18 +145,93 @@ class Handlers:
         except ValidationError:
             log.warning("The server sent a log message of the wrong shape")
             return
-        await usercode.tell(self.on_log, message)
+        await user_functions.report(self.on_log, message)
 
 
-async def answered(handlers: Handlers, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an answer; whatever goes wrong in a function becomes an error for the server."""
-    try:
-        return await handlers.answer(method, params)
-    except MCPError:
-        raise
-    except Exception:
-        log.exception("The function that answers %s failed", method)
-        raise internal_error("The client could not answer") from None
+class ServerRequests:
+    """The requests of one legacy session's server that are being answered.
+
+    ``post`` sends a message in the session, and ``slots`` bounds how many are answered at once.
+    """
+
+    def __init__(
+        self,
+        handlers: Handlers,
+        limits: Limits,
+        tasks: BackgroundTasks,
+        slots: asyncio.Semaphore,
+        post: Callable[[Mapping[str, Any]], Awaitable[None]],
+    ) -> None:
+        self._handlers = handlers
+        self._limits = limits
+        self._tasks = tasks
+        self._slots = slots
+        self._post = post
+        self._running: dict[tuple[type, RequestId], asyncio.Task[None]] = {}
+
+    async def start(self, request: Request, within: OutgoingRequest | None) -> None:
+        """Begin to answer a request; ``within`` is the one for whose sake it was sent.
+
+        Waits while too many are being answered: the server has to wait too.
+        """
+        await self._slots.acquire()
+        task = self._tasks.start(self._answer(request, within), within_call=within is not None)
+        key = _key(request.id)
+        self._running[key] = task
+        task.add_done_callback(lambda _: self._on_done(key, task))
+        if within is not None:
+            within.server_requests.add(task)
+
+    def cancel(self, notification: Notification) -> None:
+        """Stop to answer a request that the server has cancelled."""
+        task = self._running.get(_key(notification.params.get("requestId")))
+        if task is not None:
+            task.cancel()
+
+    def _on_done(self, key: tuple[type, RequestId], task: asyncio.Task[None]) -> None:
+        self._slots.release()
+        if self._running.get(key) is task:
+            del self._running[key]
+
+    async def _answer(self, request: Request, within: OutgoingRequest | None) -> None:
+        with within.deadline.paused() if within else nullcontext():
+            response = await self._response(request)
+        try:
+            await self._send(response)
+        except SessionGone:
+            log.info("%s is not answered: its session has ended", request.method)
+        except Exception as error:
+            log.warning("The answer to %s did not reach the server: %s", request.method, error)
+
+    async def _response(self, request: Request) -> dict[str, Any]:
+        try:
+            result = await self._handlers.answer(request.method, request.params)
+        except MCPError as error:
+            return error_response(request.id, error)
+        except Exception:
+            log.exception("The function that answers %s failed", request.method)
+            return error_response(request.id, internal_error("The client could not answer"))
+        return result_response(request.id, result)
+
+    async def _send(self, response: Mapping[str, Any]) -> None:
+        """Send a response, again while it may not have arrived: it counts once, by its id."""
+        failures = 0
+        while True:
+            try:
+                await self._post(response)
+            except (ConnectionFailed, ServerBusy, OutcomeUnknown) as error:
+                failures += 1
+                if failures > self._limits.reconnects:
+                    raise
+                wished = error.retry_after if isinstance(error, ServerBusy) else None
+                await asyncio.sleep(self._limits.pause(failures) if wished is None else wished)
+            else:
+                return
+
+
+def _key(request_id: Any) -> tuple[type, RequestId]:
+    # 1 and "1" are two ids, and what is no id is none of them.
+    return type(request_id), request_id if isinstance(request_id, int | str) else ""
 
 
 def not_found(method: str) -> MCPError:
@@ -151,18 +239,18 @@ def not_found(method: str) -> MCPError:
     return MCPError(ErrorCode.METHOD_NOT_FOUND, f"This client does not support {method}")
 
 
-def dumped(model: BaseModel) -> dict[str, Any]:
+def to_wire(model: BaseModel) -> dict[str, Any]:
     """Return a model as it is sent."""
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-def _consent(answer: Any) -> ElicitResult:
+def _url_result(answer: Any) -> ElicitResult:
     if isinstance(answer, ElicitResult):
         return answer
     return ElicitResult(action="accept" if answer else "decline")
 
 
-def _filled(answer: Any, form: ElicitRequestFormParams) -> ElicitResult:
+def _form_result(answer: Any, form: ElicitRequestFormParams) -> ElicitResult:
     """Return the answer to a form, with the defaults of the fields that it leaves out.
 
     2025-11-25, client/elicitation, "Requested Schema": clients that support defaults fill them in.

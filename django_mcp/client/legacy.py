@@ -3,8 +3,8 @@
 What happens when a server has forgotten the session, in the order in which it happens:
 
 1. A request is answered 404: it was refused, and nothing of it has run.
-2. The session counts as lost. Whoever waits in it has a moment to get what its stream still holds,
-   then learns that the outcome is unknown, and is repeated if that is safe.
+2. The session is marked as lost. Requests that still run in it get what their streams hold, or end
+   with their outcome unknown, and are repeated if that is safe.
 3. Whoever needs a session waits for the same ``initialize``; there is one, however many wait.
 4. What was refused is sent again in the new session, once.
 """
@@ -13,48 +13,48 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Mapping
+from contextlib import aclosing
 from typing import Any
 
+from mcp_types import InitializeResult
+
+from ..protocol import headers as names
 from ..protocol import versions
-from ..protocol.messages import (
-    Message,
-    Notification,
-    Request,
-    Response,
-    encode,
-    notification,
-)
-from .changes import METHODS, Changes
-from .endpoint import JSON, Answer, Endpoint, check
+from ..protocol.messages import Response
+from .bounds import Deadline, Limits
+from .catalog import ServerDescription, validated
+from .change_iterator import ChangeListeners, Changes
 from .errors import (
     ClientError,
-    NotProcessed,
     OutcomeUnknown,
     RemoteError,
     SessionGone,
     SessionLost,
-    UnexpectedAnswer,
+    UnsupportedServer,
 )
-from .exchange import Exchange, log, only_response, outcome, until_answered
 from .handlers import Handlers
-from .handshake import initialize
-from .limits import Limits
-from .listening import Listening
-from .questions import Questions
-from .server import Server
-from .session import Session
-from .streams import Cursor, Take, follow
-from .tasks import Tasks
-from .waiting import Deadline, Scope
+from .legacy_session import LegacySession, SessionContext
+from .outgoing_request import (
+    OutgoingRequest,
+    only_response,
+    result_of,
+    send_until_answered,
+    stream_messages,
+)
+from .remote_endpoint import JSON, RemoteEndpoint, RemoteResponse, check_status
+from .user_functions import BackgroundTasks
+
+log = logging.getLogger("django_mcp.client")
 
 
-class Legacy:
+class LegacyEra:
     """Sends requests in a session, and opens another one when the server has forgotten it."""
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        endpoint: RemoteEndpoint,
         handlers: Handlers,
         limits: Limits,
         *,
@@ -66,179 +66,66 @@ class Legacy:
         self._handlers = handlers
         self._limits = limits
         self._timeout = timeout
-        self._offer = {
+        self._initialize_params = {
             "protocolVersion": revision.name,
             "capabilities": handlers.capabilities(),
             "clientInfo": dict(info),
         }
         self._ids = itertools.count(1)
-        self._tasks = Tasks()
-        self._questions = Questions(handlers, limits, self._tasks, self._post)
-        self._listening = Listening(self, limits, self._tasks)
-        self._session: Session | None = None
+        self._tasks = BackgroundTasks()
+        self._listeners = ChangeListeners()
+        self._session_context = SessionContext(
+            endpoint,
+            handlers,
+            limits,
+            self._tasks,
+            self._listeners,
+            self._ids,
+            asyncio.Semaphore(limits.questions),
+            timeout,
+            on_lost=self._on_lost,
+        )
+        self._session: LegacySession | None = None
         self._opening: asyncio.Task[None] | None = None
+        self._losses = 0
+        """Sessions lost in a row without a message on their own streams."""
         self._log_level: str | None = None
-        self._closed = False
 
     @property
-    def server(self) -> Server:
+    def description(self) -> ServerDescription:
         """What the server has said of itself, the last time."""
         assert self._session is not None
-        return self._session.server
+        return self._session.description
 
     # Requests
 
-    async def request(self, exchange: Exchange) -> dict[str, Any]:
+    async def request(self, request: OutgoingRequest) -> dict[str, Any]:
         """Send a request and return its result, through the loss of a session if need be."""
-        return await until_answered(lambda: self._send(exchange), exchange, self._limits)
+        return await send_until_answered(lambda: self._send(request), request, self._limits)
 
-    async def _send(self, exchange: Exchange) -> dict[str, Any]:
-        return await self._send_in(await self.session(), exchange)
+    async def _send(self, request: OutgoingRequest) -> dict[str, Any]:
+        session = await self.session()
+        return await session.send(request)
 
-    async def _send_in(self, session: Session, exchange: Exchange) -> dict[str, Any]:
-        exchange.renew(self._ids)
-        try:
-            return outcome(await self._converse(session, exchange))
-        except SessionGone:
-            self.lose(session)
-            raise
-        except asyncio.CancelledError:
-            self._call_off(session, exchange)
-            raise
-        finally:
-            for question in exchange.questions:
-                question.cancel()
-            exchange.questions.clear()
+    async def set_log_level(self, request: OutgoingRequest, level: str) -> None:
+        """Ask for log messages from ``level`` on."""
+        await self.request(request)
+        self._log_level = level
 
-    async def _converse(self, session: Session, exchange: Exchange) -> Response:
-        cursor = Cursor(self._limits)
-
-        async def take(message: Message) -> Response | None:
-            return await self._take(session, message, exchange)
-
-        async with Scope() as scope:
-            with session.waiting(exchange, scope) as elsewhere:
-                try:
-                    response = await self._post_request(session, exchange, take, cursor, elsewhere)
-                except OutcomeUnknown:
-                    if not cursor.last_event_id:
-                        raise
-                    response = None
-                return response or await self._resume(session, take, cursor)
-
-    async def _post_request(
-        self,
-        session: Session,
-        exchange: Exchange,
-        take: Take,
-        cursor: Cursor,
-        elsewhere: asyncio.Future[Response],
-    ) -> Response | None:
-        async with self._endpoint.open("POST", session.headers, exchange.body({})) as answer:
-            await self._check(session, answer)
-            if answer.media_type == JSON:
-                return only_response(await answer.message(), exchange)
-            if answer.status != 202:
-                return await follow(answer, take, cursor)
-        # No revision allows this. Yet there are servers that do it, and answer on the session's
-        # own stream.
-        self._listening.start(session)
-        return await elsewhere
-
-    async def _resume(self, session: Session, take: Take, cursor: Cursor) -> Response:
-        while cursor.last_event_id and not cursor.exhausted and not session.lost:
-            await asyncio.sleep(cursor.pause())
-            try:
-                response = await self.get(session, take, cursor)
-            except SessionGone:
-                self.lose(session)
-            except (UnexpectedAnswer, RemoteError) as error:
-                raise OutcomeUnknown(f"The stream cannot be resumed: {error}") from error
-            except (NotProcessed, OutcomeUnknown) as error:
-                cursor.defer(error)
-            else:
-                if response is not None:
-                    return response
-        raise OutcomeUnknown("The stream ended before the answer, and cannot be resumed")
-
-    async def get(
-        self,
-        session: Session,
-        take: Take,
-        cursor: Cursor,
-        opened: Callable[[], None] = lambda: None,
-    ) -> Response | None:
-        """Read a stream by GET: the session's own, or the rest of another one."""
-        headers = {**session.headers, **cursor.headers}
-        async with self._endpoint.open("GET", headers) as answer:
-            await self._check(session, answer)
-            opened()
-            return await follow(answer, take, cursor)
-
-    async def _check(self, session: Session, answer: Answer) -> None:
-        if answer.status == 404 and session.id is not None:
-            raise SessionGone
-        await check(answer)
-
-    async def _take(
-        self, session: Session, message: Message, exchange: Exchange
-    ) -> Response | None:
-        match message:
-            case Response():
-                return message if exchange.owns(message) else None
-            case Notification() if await exchange.hear(message):
-                pass
-            case _:
-                await self.hear(session, message, exchange)
-        return None
-
-    async def hear(
-        self, session: Session, message: Message, exchange: Exchange | None = None
-    ) -> None:
-        """Take what is no answer: a question, a log message, a change."""
-        match message:
-            case Request():
-                await self._questions.take(session, message, exchange)
-            case Notification(method="notifications/cancelled"):
-                self._questions.call_off(session, message)
-            case Notification(method="notifications/message"):
-                await self._handlers.hear_log(message.params)
-            case Notification(method=method) if method in METHODS:
-                self._listening.hear(message)
-
-    def _call_off(self, session: Session, exchange: Exchange) -> None:
-        """Tell the server that nobody waits any more.
-
-        2025-11-25, basic/utilities/cancellation: a closed connection does not say so.
-        """
-        if session.lost or self._closed:
-            return
-        params = {"requestId": exchange.id, "reason": "Nobody waits for the answer any more"}
-        self._tasks.start(self._try_to_notify(session, "notifications/cancelled", params))
-
-    async def _try_to_notify(self, session: Session, method: str, params: dict[str, Any]) -> None:
-        try:
-            async with asyncio.timeout(self._limits.close_timeout):
-                await self._post(session, notification(Notification(method, params)))
-        except (ClientError, SessionGone, TimeoutError) as error:
-            log.info("%s did not reach the server: %s", method, error)
-
-    async def _post(self, session: Session, message: dict[str, Any]) -> None:
-        """Send what has no answer."""
-        async with self._endpoint.open("POST", session.headers, encode(message)) as answer:
-            try:
-                await self._check(session, answer)
-            except SessionGone:
-                self.lose(session)
-                raise
+    async def ping(self, request: OutgoingRequest) -> None:
+        """See that the server answers."""
+        await self.request(request)
 
     # Sessions
 
-    async def session(self) -> Session:
-        """Return the session; whoever finds none, or a lost one, waits for the same new one."""
+    async def session(self) -> LegacySession:
+        """Return the session; whoever finds none, or a lost one, waits for the same new one.
+
+        Raises :class:`SessionLost` if there was one and no other can be opened.
+        """
         session = self._session
-        if session is not None and not session.lost:
-            self._listening.revive(session)
+        if session is not None and not session.is_lost:
+            session.stream.restart()
             return session
         if self._opening is None or self._opening.done():
             self._opening = self._tasks.start(self._open())
@@ -251,90 +138,128 @@ class Legacy:
         assert self._session is not None
         return self._session
 
-    def lose(self, session: Session) -> None:
-        """Note that the server has forgotten a session."""
-        if not session.lost:
-            log.info("The server has forgotten the session; opening a new one")
-            session.lose(self._limits.drain)
-            self._listening.lost()
-
-    async def is_alive(self, session: Session) -> bool:
-        """Return whether the server still knows a session."""
-        try:
-            async with Deadline("ping", self._timeout, self._timeout) as deadline:
-                await self._send_in(session, Exchange("ping", {}, deadline))
-        except SessionGone:
-            return False
-        except ClientError as error:
-            log.debug("The ping was not answered", exc_info=error)
-        return True
-
     async def _open(self) -> None:
         deadline = Deadline("initialize", self._timeout, self._limits.max_timeout)
         async with deadline:
             # Repeating it is safe: what it leaves behind is a session that nobody uses.
-            exchange = Exchange("initialize", self._offer, deadline, safe=True)
-            session = await until_answered(
-                lambda: initialize(self._endpoint, exchange, self._ids), exchange, self._limits
+            request = OutgoingRequest("initialize", self._initialize_params, deadline, safe=True)
+            session = await send_until_answered(
+                lambda: self._initialize(request), request, self._limits
             )
             try:
-                await self._post(session, notification(Notification("notifications/initialized")))
+                await session.notify("notifications/initialized")
                 await self._restore(session, deadline)
             except SessionGone:
                 raise SessionLost("The server forgot the session at once") from None
             self._session = session
 
-    async def _restore(self, session: Session, deadline: Deadline) -> None:
+    async def _initialize(self, request: OutgoingRequest) -> LegacySession:
+        """Send ``initialize``, and return the session that the server has opened.
+
+        2025-11-25, basic/lifecycle, "Initialization", and basic/transports, "Session Management".
+        """
+        request.renew(self._ids)
+        async with self._endpoint.open("POST", {}, request.body({})) as http_response:
+            await check_status(http_response)
+            response = await _response_to(request, http_response)
+            session_id = http_response.header(names.SESSION_ID)
+        description = _description(validated(InitializeResult, result_of(response)))
+        return LegacySession(session_id, description, self._session_context)
+
+    async def _restore(self, session: LegacySession, deadline: Deadline) -> None:
         """Ask the new session for what the old one was asked for."""
         wanted: list[tuple[str, dict[str, Any]]] = []
         if self._log_level is not None:
             wanted.append(("logging/setLevel", {"level": self._log_level}))
-        wanted += [("resources/subscribe", {"uri": uri}) for uri in self._listening.uris]
+        wanted += [("resources/subscribe", {"uri": uri}) for uri in self._listeners.uris]
         for method, params in wanted:
             try:
-                await self._send_in(session, Exchange(method, params, deadline))
+                await session.send(OutgoingRequest(method, params, deadline))
             except RemoteError as error:
                 log.warning("The new session refused %s: %s", method, error)
-        if self._handlers.any or self._listening.anybody:
-            self._listening.start(session, gap=self._listening.anybody)
+        if self._handlers.any or self._listeners:
+            session.stream.start(gap=bool(self._listeners))
 
-    # What the era does in its own way
+    def _on_lost(self, session: LegacySession) -> None:
+        if session.stream.has_received:
+            self._losses = 0
+        if self._listeners:
+            self._tasks.start(self._reopen())
 
-    async def set_log_level(self, exchange: Exchange, level: str) -> None:
-        """Tell the server from which level on to send log messages."""
-        await self.request(exchange)
-        self._log_level = level
+    async def _reopen(self) -> None:
+        """Open a new session where somebody listens, though nobody calls."""
+        self._losses += 1
+        if self._losses > self._limits.reconnects:
+            self._listeners.fail(OutcomeUnknown("The server keeps forgetting the session"))
+            return
+        if self._losses > 1:
+            await asyncio.sleep(self._limits.pause(self._losses))
+        try:
+            await self.session()
+        except Exception as error:
+            self._listeners.fail(error)
 
-    async def ping(self, exchange: Exchange) -> None:
-        """See that the server answers."""
-        await self.request(exchange)
+    # Changes
 
     async def listen(self, changes: Changes, deadline: Deadline) -> None:
-        """Begin to listen, on the session's own stream."""
-        await self._listening.add(changes)
+        """Begin to listen; returns when the stream is open, so that nothing is missed.
+
+        Raises :class:`UnsupportedServer` if the server has no stream for that.
+        """
+        session = await self._open_stream()
+        if session.is_lost:
+            session = await self._open_stream()
+        if not session.stream.is_running:
+            raise UnsupportedServer("The server has no stream for notifications of changes")
+        self._listeners.add(changes)
         for uri in changes.wanted.uris:
             method = "resources/subscribe"
-            await self.request(Exchange(method, {"uri": uri}, deadline, safe=True))
-            self._listening.subscribed(uri)
+            await self.request(OutgoingRequest(method, {"uri": uri}, deadline, safe=True))
+            self._listeners.subscribe(uri)
 
-    async def unlisten(self, changes: Changes, deadline: Deadline) -> None:
+    async def _open_stream(self) -> LegacySession:
+        session = await self.session()
+        session.stream.start()
+        await session.stream.opened.wait()
+        return session
+
+    async def stop_listening(self, changes: Changes, deadline: Deadline) -> None:
         """End that, and the subscriptions that nobody else has."""
-        for uri in self._listening.remove(changes):
+        for uri in self._listeners.remove(changes):
             method = "resources/unsubscribe"
-            await self.request(Exchange(method, {"uri": uri}, deadline, safe=True))
+            await self.request(OutgoingRequest(method, {"uri": uri}, deadline, safe=True))
+
+    # The end
 
     async def close(self) -> None:
         """End the session at the server, and what runs in the background."""
-        self._closed = True
-        session = self._session
-        if session is not None and session.stream is not None:
-            session.stream.cancel()
-        await self._tasks.settle(self._limits.close_timeout / 2)
-        if session is None or session.lost or session.id is None:
+        if self._session is not None:
+            self._session.stream.cancel()
+        await self._tasks.finish(self._limits.close_timeout / 2)
+        if self._session is None:
             return
         try:
             async with asyncio.timeout(self._limits.close_timeout / 2):
-                async with self._endpoint.open("DELETE", session.headers):
-                    pass
+                await self._session.delete()
         except (ClientError, TimeoutError) as error:
             log.info("The end of the session did not reach the server: %s", error)
+
+
+async def _response_to(request: OutgoingRequest, http_response: RemoteResponse) -> Response:
+    if http_response.media_type == JSON:
+        return only_response(await http_response.message(), request)
+    async with aclosing(stream_messages(http_response)) as messages:
+        async for message in messages:
+            if isinstance(message, Response) and request.is_answered_by(message):
+                return message
+    raise OutcomeUnknown("The stream ended before the answer to initialize")
+
+
+def _description(result: InitializeResult) -> ServerDescription:
+    revision = versions.BY_NAME.get(result.protocol_version)
+    if revision is None or revision.modern:
+        raise UnsupportedServer(
+            f"The server wants revision {result.protocol_version[:40]!r}, which this client does"
+            " not speak with sessions"
+        )
+    return ServerDescription(revision, result.capabilities, result.server_info, result.instructions)

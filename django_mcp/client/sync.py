@@ -10,35 +10,57 @@ import asyncio
 import functools
 import os
 import threading
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar, Unpack, cast
+from typing import Any, Concatenate, Final, ParamSpec, Self, TypedDict, TypeVar, Unpack, cast
 
+import httpx
 from mcp_types import Implementation, ServerCapabilities
 
-from .changes import Change, Changes, no_more
+from .bounds import Limits
+from .change_iterator import Change, Changes, no_more_changes
 from .client import Client
 from .errors import ClientClosed
-from .options import Options
-from .usercode import CALLER, Caller
+from .handlers import OnElicit, OnElicitURL, OnLog, OnSample, Roots
+from .remote_endpoint import Auth
+from .user_functions import WAITING_THREAD, WaitingThread
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 STOP_SECONDS: Final = 5.0
-"""How long the calls of other threads, which closing has ended, may take to notice."""
+"""How long the calls of other threads, which closing has ended, may take to return."""
 
 
-class Portal:
-    """A loop in a thread, and the way there for other threads."""
+class ClientOptions(TypedDict, total=False):
+    """What :class:`~django_mcp.client.Client` takes beside the URL."""
+
+    auth: Auth | None
+    headers: Mapping[str, str] | None
+    timeout: float
+    limits: Limits | None
+    revision: str | None
+    name: str
+    version: str
+    on_elicit: OnElicit | None
+    on_elicit_url: OnElicitURL | None
+    on_sample: OnSample | None
+    sampling_tools: bool
+    roots: Roots | None
+    on_log: OnLog | None
+    transport: httpx.AsyncBaseTransport | None
+
+
+class LoopThread:
+    """An event loop in a thread of its own, which runs the calls of other threads."""
 
     def __init__(self) -> None:
         self.process = os.getpid()
         self._lock = threading.Lock()
         self._calls: set[Future[Any]] | None = set()
-        """What runs; ``None`` once nothing more is to begin."""
+        """Those that run; ``None`` once no more are to begin."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="django-mcp-client", daemon=True)
         self._thread.start()
@@ -53,11 +75,11 @@ class Portal:
             self._loop.close()
 
     def call(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run a coroutine there and wait for it, doing here what it hands over meanwhile."""
-        caller = Caller()
+        """Run a coroutine there and wait for it, running here what it hands over meanwhile."""
+        waiting = WaitingThread()
 
         async def call() -> T:
-            CALLER.set(caller)
+            WAITING_THREAD.set(waiting)
             return await work()
 
         with self._lock:
@@ -66,7 +88,7 @@ class Portal:
             future = asyncio.run_coroutine_threadsafe(call(), self._loop)
             self._calls.add(future)
         try:
-            return caller.wait_for(future)
+            return waiting.wait_for(future)
         finally:
             self._forget(future)
 
@@ -98,16 +120,22 @@ def _blocking(
 
 
 class SyncClient:
-    """A client of one MCP server, with the options and methods of :class:`Client`.
+    """A client of one MCP server, with the options, methods and errors of :class:`Client`.
 
-    Use it as a context manager; its methods may be called by many threads at once. A process that
-    was forked with an open client opens one of its own when it is first used there.
+    ::
+
+        with SyncClient("https://orders.example/mcp", auth=settings.ORDERS_TOKEN) as orders:
+            result = orders.call_tool("find_orders", {"status": "open"})
+
+    Its methods may be called by many threads at once, and raise ``RuntimeError`` in a thread that
+    runs an event loop. A process that was forked with an open client opens one of its own when it
+    is first used there.
     """
 
-    def __init__(self, url: str, **options: Unpack[Options]) -> None:
+    def __init__(self, url: str, **options: Unpack[ClientOptions]) -> None:
         self._make = functools.partial(Client, url, **options)
         self._client = self._make()
-        self._portal: Portal | None = None
+        self._loop_thread: LoopThread | None = None
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -126,49 +154,55 @@ class SyncClient:
         self.close()
 
     def open(self) -> None:
-        """Connect, and find out what the server speaks."""
+        """Connect, and find out what the server speaks.
+
+        Raises :class:`UnsupportedServer` if client and server have no revision in common.
+        """
         _refuse_to_block_a_loop()
-        if self._portal is not None:
+        if self._loop_thread is not None:
             raise RuntimeError("The client is open already.")
         self._start()
 
     def _start(self) -> None:
-        self._portal = Portal()
+        self._loop_thread = LoopThread()
         try:
-            self._portal.call(self._client.open)
+            self._loop_thread.call(self._client.open)
         except BaseException:
-            self._portal.stop()
-            self._portal = None
+            self._loop_thread.stop()
+            self._loop_thread = None
             raise
 
     def close(self) -> None:
-        """End the session and close all connections. Calls that still run end with an error."""
-        portal, self._portal = self._portal, None
-        if portal is not None and portal.process == os.getpid():
-            portal.call(self._client.close)
-            portal.stop()
+        """End the session and close all connections.
+
+        Calls that still run in other threads end with :class:`ClientClosed`.
+        """
+        loop, self._loop_thread = self._loop_thread, None
+        if loop is not None and loop.process == os.getpid():
+            loop.call(self._client.close)
+            loop.stop()
 
     def _call(self, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
         _refuse_to_block_a_loop()
-        portal = self._own_portal()
-        return portal.call(lambda: work(self._client))
+        loop = self._own_loop()
+        return loop.call(lambda: work(self._client))
 
-    def _own_portal(self) -> Portal:
-        portal = self._portal
-        if portal is not None and portal.process != os.getpid():
-            portal = self._after_fork(portal)
-        if portal is None:
+    def _own_loop(self) -> LoopThread:
+        loop = self._loop_thread
+        if loop is not None and loop.process != os.getpid():
+            loop = self._after_fork(loop)
+        if loop is None:
             raise _closed()
-        return portal
+        return loop
 
-    def _after_fork(self, inherited: Portal) -> Portal | None:
+    def _after_fork(self, inherited: LoopThread) -> LoopThread | None:
         # The loop's thread stayed in the parent, and so does the session: nothing of either is
         # touched, not even closed.
         with self._lock:
-            if self._portal is inherited:
+            if self._loop_thread is inherited:
                 self._client = self._make()
                 self._start()
-            return self._portal
+            return self._loop_thread
 
     @property
     def revision(self) -> str:
@@ -211,7 +245,8 @@ class SyncClient:
     ) -> SyncChanges:
         """Listen for changes of lists, and of the resources ``uris``.
 
-        A context manager; within it, an iterator of :class:`Change`.
+        A context manager; within it, an iterator of :class:`Change`. Entering it raises
+        :class:`UnsupportedServer` if the server notifies of none of these changes.
         """
         wanted = {"tools": tools, "prompts": prompts, "resources": resources}
         uris = tuple(uris)
@@ -253,15 +288,19 @@ class SyncChanges:
             raise StopIteration from None
 
     def next(self, timeout: float | None = None) -> Change:
-        """Return the next change; raises :class:`CallTimedOut` after ``timeout`` seconds."""
+        """Return the next change.
+
+        Raises :class:`CallTimedOut` after ``timeout`` seconds, ``EOFError`` when the subscription
+        has ended, and the :class:`ClientError` that ended it, if one did.
+        """
         change: Change | None
         try:
             change = self._call(lambda client: self._changes.next(timeout))
         except ClientClosed:
-            # Closing has ended the subscription; what it had told before may be read all the same.
-            change = self._changes.take()
+            # Closing has ended the subscription; changes from before may be read all the same.
+            change = self._changes.pop()
         if change is None:
-            raise no_more()
+            raise no_more_changes()
         return change
 
 

@@ -45,6 +45,6 @@ def _stop_listening(worker: Any) -> None:
 
 def _end_calls_in_time() -> None:
     # Not before Django is set up: gunicorn reads its settings earlier.
-    from ..transport.shutdown import end_calls_in_time  # noqa: PLC0415
+    from ..running.shutdown import end_calls_in_time  # noqa: PLC0415
 
     end_calls_in_time()

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from inspect import signature
 from threading import Lock
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -72,6 +72,16 @@ class Validator(Generic[M]):
         self.needs_bounds = needs_bounds(self._schema)
         """Whether even a small value may take time worth mentioning."""
         self._max_items = max_items
+        self.validate_few: Callable[[Any], M] = (
+            partial(self.validate, many=False)
+            if self.needs_bounds
+            else partial(self._plain.validate_python, by_name=False)
+        )
+        """Validates a value that holds few others, of which members have their names on the wire.
+
+        Where nothing has to be bounded, that is no more than pydantic's own function.
+        """
+        self.validate_many: Callable[[Any], M] = partial(self.validate, many=True)
 
     def begin(self, *, many: bool, large: bool = False) -> Validating:
         """Return what validates one value, by several attempts if need be.
@@ -121,11 +131,11 @@ class _Trial:
         self.stops = True
 
     def validate_python(self, value: Any, /, *, by_name: bool | None = None) -> Any:
-        """See :class:`Validating`."""
+        """Validate a value, as far as attempts are left."""
         return self._attempt(lambda validator: validator.validate_python(value, by_name=by_name))
 
     def validate_json(self, text: bytes, /) -> Any:
-        """See :class:`Validating`."""
+        """Validate a text, as far as attempts are left."""
         return self._attempt(lambda validator: validator.validate_json(text))
 
     def spend(self, number: int = 1) -> None:

@@ -1,7 +1,7 @@
 """Error codes and the one exception that carries a JSON-RPC error.
 
-Raise :class:`MCPError` wherever a rule of the protocol is broken; the dispatcher turns it into a
-reply and the transport chooses the HTTP status. Nothing else builds error objects.
+Raise :class:`MCPError` wherever a rule of the protocol is broken: it becomes a reply, of which
+``http.replies`` chooses the HTTP status. Nothing else builds error objects.
 """
 
 from __future__ import annotations

@@ -25,6 +25,8 @@ NAME_SOURCES: Final = {"tools/call": "name", "prompts/get": "name", "resources/r
 
 _SENTINEL = re.compile(r"=\?base64\?(.*)\?=", re.DOTALL)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,400}(?:\.0+)?")
+#: What stands for itself, whatever it is.
+_PLAIN = re.compile(r"[\x21-\x3c\x3e-\x7e][\x20-\x7e]*(?<! )")
 _VISIBLE = re.compile(r"[\x20-\x7e\t]*")
 # RFC 9110, section 5.6.4, would allow more in a quoted string, but RFC 6750, section 3, allows its
 # own parameters printable ASCII only, and so can no line break split the header.
@@ -37,6 +39,17 @@ class Headers(Protocol):
 
     def get(self, name: str, /) -> str | None:
         """Return the value of the header ``name``, or ``None`` where it was not sent."""
+
+
+class StandardHeaders(Protocol):
+    """The values of the headers that say what a request is about, as they were sent.
+
+    2026-07-28, basic/transports/streamable-http, "Standard Request Headers".
+    """
+
+    protocol_version: str | None
+    mcp_method: str | None
+    mcp_name: str | None
 
 
 def bearer_token(headers: Headers) -> str:
@@ -71,15 +84,18 @@ def mismatch(message: str) -> MCPError:
     return MCPError(ErrorCode.HEADER_MISMATCH, f"Header mismatch: {message}")
 
 
-def check_mirrored(request: Request, headers: Headers) -> None:
+def check_mirrored(request: Request, sent: StandardHeaders) -> None:
     """Check ``Mcp-Method`` and ``Mcp-Name`` against the body.
 
     2026-07-28, basic/transports/streamable-http, "Server Validation".
     """
-    _check(METHOD, request.method, headers, encoded=False)
+    if sent.mcp_method != request.method:
+        _check(METHOD, request.method, sent.mcp_method, encoded=False)
     source = NAME_SOURCES.get(request.method)
-    if source is not None and isinstance(request.params.get(source), str):
-        _check(NAME, request.params[source], headers, encoded=True)
+    if source is not None:
+        expected, raw = request.params.get(source), sent.mcp_name
+        if isinstance(expected, str) and (raw != expected or not _PLAIN.fullmatch(raw)):
+            _check(NAME, expected, raw, encoded=True)
 
 
 def check_parameters(
@@ -142,8 +158,7 @@ def mirror_parameters(
     }
 
 
-def _check(header: str, expected: str, headers: Headers, *, encoded: bool) -> None:
-    raw = headers.get(header)
+def _check(header: str, expected: str, raw: str | None, *, encoded: bool) -> None:
     if raw is None:
         raise mismatch(f"{header} is missing")
     value = decode(header, raw) if encoded else raw.strip(" \t")

@@ -64,18 +64,27 @@ def era_of(message: Message | Batch | Invalid, version_header: str | None) -> Er
     return Era.MODERN if is_modern_name(version_header) else Era.LEGACY
 
 
-def read_modern(request: Request, request_headers: headers.Headers) -> tuple[Revision, Sender]:
+def read_modern(request: Request, sent: headers.StandardHeaders) -> tuple[Revision, Sender]:
     """Check a modern request's metadata and its mirrored headers.
 
     The order matters: header and body are compared before anybody asks whether the version is
     supported (2026-07-28, basic/transports/streamable-http, "Protocol Version Header").
     """
-    requested = request.meta.get(PROTOCOL_VERSION_META_KEY)
+    requested, header = request.meta.get(PROTOCOL_VERSION_META_KEY), sent.protocol_version
+    if header is None or header != requested:
+        _check_version(requested, header)
+    revision = BY_NAME.get(requested)  # type: ignore[arg-type]
+    if revision is None or not revision.modern:
+        raise unsupported_version(str(requested))
+    headers.check_mirrored(request, sent)
+    return revision, _modern_sender(request)
+
+
+def _check_version(requested: Any, header: str | None) -> None:
     if requested is None:
         raise invalid_params(f"_meta must contain {PROTOCOL_VERSION_META_KEY}")
     if not isinstance(requested, str):
         raise invalid_params(f"{PROTOCOL_VERSION_META_KEY} must be a string")
-    header = request_headers.get(headers.PROTOCOL_VERSION)
     if header is None:
         raise headers.mismatch(f"{headers.PROTOCOL_VERSION} is missing")
     if header.strip(" \t") != requested:
@@ -83,11 +92,6 @@ def read_modern(request: Request, request_headers: headers.Headers) -> tuple[Rev
             f"{headers.PROTOCOL_VERSION} {header[:40]!r} does not match the body's "
             f"{requested[:40]!r}"
         )
-    revision = BY_NAME.get(requested)
-    if revision is None or not revision.modern:
-        raise unsupported_version(requested)
-    headers.check_mirrored(request, request_headers)
-    return revision, _modern_sender(request)
 
 
 def unsupported_version(requested: str) -> MCPError:
@@ -141,15 +145,19 @@ def is_modern_name(name: str | None) -> bool:
 
 
 def _modern_sender(request: Request) -> Sender:
-    meta, many = request.meta, request.many
-    capabilities = meta.get(CLIENT_CAPABILITIES_META_KEY)
+    meta = request.meta
+    capabilities, info = meta.get(CLIENT_CAPABILITIES_META_KEY), meta.get(CLIENT_INFO_META_KEY)
+    level = meta.get(LOG_LEVEL_META_KEY)
     if capabilities is None:
         raise invalid_params(f"_meta must contain {CLIENT_CAPABILITIES_META_KEY}")
-    info = meta.get(CLIENT_INFO_META_KEY)
-    _validate(_CAPABILITIES, capabilities, CLIENT_CAPABILITIES_META_KEY, many=many)
-    if info is not None:
-        _validate(_INFO, info, CLIENT_INFO_META_KEY, many=many)
-    level = meta.get(LOG_LEVEL_META_KEY)
+    where = CLIENT_CAPABILITIES_META_KEY
+    try:
+        (_CAPABILITIES.validate_many if request.many else _CAPABILITIES.validate_few)(capabilities)
+        if info is not None:
+            where = CLIENT_INFO_META_KEY
+            (_INFO.validate_many if request.many else _INFO.validate_few)(info)
+    except ValidationError as error:
+        raise invalid_params(f"{where} is not valid: {error.errors()[0]['msg']}") from None
     if level is not None and level not in LOG_LEVELS:
         raise invalid_params(f"{LOG_LEVEL_META_KEY} must be one of {', '.join(LOG_LEVELS)}")
     return Sender(info, capabilities, level)
@@ -157,10 +165,3 @@ def _modern_sender(request: Request) -> Sender:
 
 _CAPABILITIES: Final = Validator(ClientCapabilities, max_items=MAX_ITEMS)
 _INFO: Final = Validator(Implementation, max_items=MAX_ITEMS)
-
-
-def _validate(validator: Validator[Any], value: Any, where: str, *, many: bool) -> None:
-    try:
-        validator.validate(value, many=many)
-    except ValidationError as error:
-        raise invalid_params(f"{where} is not valid: {error.errors()[0]['msg']}") from None

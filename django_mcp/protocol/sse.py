@@ -1,4 +1,8 @@
-"""Server-Sent Events, written and read (WHATWG HTML, section 9.2)."""
+"""Server-Sent Events, written and read (WHATWG HTML, section 9.2).
+
+The server writes them, and the client, the test client and the tests read them: with one reader,
+whose work grows with the bytes that come, and not with how they are cut up.
+"""
 
 from __future__ import annotations
 
@@ -27,17 +31,18 @@ def event(data: bytes, event_id: str | None = None) -> bytes:
     return line + b"event: message\ndata: " + data + b"\n\n"
 
 
-def priming(event_id: str, retry: int) -> bytes:
+def priming(event_id: str, retry_ms: int) -> bytes:
     """Return an event without data, which gives the client a place to come back to.
 
-    2025-11-25, basic/transports, "Sending Messages to the Server". ``retry`` is in milliseconds.
+    2025-11-25, basic/transports, "Sending Messages to the Server". A client that lost the stream
+    waits ``retry_ms`` milliseconds.
     """
-    return b"id: %s\nretry: %d\ndata: \n\n" % (event_id.encode(), retry)
+    return b"id: %s\nretry: %d\ndata: \n\n" % (event_id.encode(), retry_ms)
 
 
-def pause(retry: int) -> bytes:
-    """Return the wish that the client wait before it comes back, in milliseconds."""
-    return b"retry: %d\n\n" % retry
+def pause(retry_ms: int) -> bytes:
+    """Return an event that asks the client to wait before it comes back, in milliseconds."""
+    return b"retry: %d\n\n" % retry_ms
 
 
 class EventTooLarge(ValueError):
@@ -46,26 +51,31 @@ class EventTooLarge(ValueError):
 
 @dataclass(slots=True)
 class Event:
-    """What stood before one empty line: also without data, for the sake of id and retry."""
+    """The fields before one empty line: also without data, for the sake of id and retry."""
 
     data: bytes = b""
+    """All ``data`` fields, joined by line feeds; not decoded."""
     id: str | None = None
     """``None`` where this event has none; the one before it is still the last event's id."""
     retry_ms: int | None = None
+    """Milliseconds to wait before the stream is asked for again."""
     kind: str = "message"
+    """The ``event`` field."""
 
 
 class EventReader:
-    """Turns the bytes of a stream into events, in time linear in them, however they are cut up.
+    """Turns the bytes of a stream into events.
 
-    Raises :class:`EventTooLarge` for an event of more than ``max_bytes``. An event that the
-    stream's end cuts off is dropped.
+    Chunks may begin and end anywhere, within a line's end or a character too, and each byte of them
+    is looked at a fixed number of times. Raises :class:`EventTooLarge` for an event, or a comment,
+    of more than ``max_bytes``; nothing can be read after that. An event that the stream's end cuts
+    off is dropped.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._line = bytearray()
-        """What has come of a line whose end has not."""
+        """The beginning of a line whose end has not come yet."""
         self._is_first_line = True
         self._after_return = False
         self._begin()
@@ -80,7 +90,7 @@ class EventReader:
         """Yield the events that ``chunk`` completes."""
         for line in self._lines(chunk):
             if line:
-                self._take(line)
+                self._add_field(line)
             elif not self._is_empty:
                 yield self._complete()
 
@@ -94,8 +104,10 @@ class EventReader:
             yield self._whole(chunk[start : end.start()])
             start = end.end()
             self._after_return = start == len(chunk) and end[0] == b"\r"
-        self._check(len(self._line) + len(chunk) - start)
-        self._line += chunk[start:]
+        # A line feed counts with what follows it: the event may end here.
+        if waiting := len(self._line) + len(chunk) - start:
+            self._check(waiting)
+            self._line += chunk[start:]
 
     def _whole(self, rest: bytes) -> bytes:
         """Return the line that ends with ``rest``."""
@@ -110,8 +122,8 @@ class EventReader:
         if self._size + more > self._max_bytes:
             raise EventTooLarge(f"An event has more than {self._max_bytes} bytes")
 
-    def _take(self, line: bytes) -> None:
-        """Take one field of the event; what is no field, comments too, is ignored."""
+    def _add_field(self, line: bytes) -> None:
+        """Add one field to the event; what is no field, comments too, is ignored."""
         self._check(len(line))
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")

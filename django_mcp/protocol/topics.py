@@ -11,7 +11,7 @@ from .errors import MCPError, invalid_params
 from .messages import Notification
 
 
-class Kind(StrEnum):
+class TopicKind(StrEnum):
     """What changes: one of the three lists, or a resource."""
 
     TOOLS = "tools"
@@ -20,14 +20,14 @@ class Kind(StrEnum):
     RESOURCE = "resource"
 
 
-LISTS = (Kind.TOOLS, Kind.PROMPTS, Kind.RESOURCES)
+LISTS = (TopicKind.TOOLS, TopicKind.PROMPTS, TopicKind.RESOURCES)
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
     """A list, or a resource by its URI."""
 
-    kind: Kind
+    kind: TopicKind
     uri: str = ""
     """As somebody spells it."""
     name: str = ""
@@ -36,7 +36,7 @@ class Topic:
     def notification(self, meta: Mapping[str, Any] | None = None) -> Notification:
         """Return what tells a client that it has changed."""
         params: dict[str, Any] = {} if meta is None else {"_meta": dict(meta)}
-        if self.kind is Kind.RESOURCE:
+        if self.kind is TopicKind.RESOURCE:
             return Notification("notifications/resources/updated", {**params, "uri": self.uri})
         return Notification(f"notifications/{self.kind}/list_changed", params)
 

@@ -55,7 +55,8 @@ class URITemplate:
         self.template = template
         self.variables: tuple[str, ...] = ()
         literals = self._literals()
-        self._begins = literals[0].encode("utf-8", "surrogatepass")
+        self.beginning = literals[0].encode("utf-8", "surrogatepass")
+        """What stands before its first variable."""
         self._steps = tuple(self._compile(literals))
         self.rank = (any(mark in template for mark in ("{+", "{#")), -sum(map(len, literals)))
         """Where it stands among those that match: the most particular one is first."""
@@ -66,7 +67,7 @@ class URITemplate:
 
     def match_text(self, text: Text) -> dict[str, str] | None:
         """Do the same for several templates, which look at a URI together."""
-        if not text.data.startswith(self._begins):
+        if not text.data.startswith(self.beginning):
             return None
         found = match(self._steps, text)
         if found is None:

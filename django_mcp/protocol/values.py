@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import accumulate
+from math import isfinite
 from typing import Any, Final
 
 MANY_VALUES: Final = 1_000
@@ -35,14 +36,42 @@ def is_deeper(text: bytes, limit: int) -> bool:
     return max(accumulate(map(_STEPS.__getitem__, brackets)), default=0) > limit
 
 
+def count_names(text: bytes) -> int:
+    """Return how many members the objects in ``text`` have, which is valid JSON."""
+    return _without_strings(text).count(b":")
+
+
+def count_members(value: Any) -> int:
+    """Return how many members the objects of a parsed value have.
+
+    -1 if there is a number in it of which more is to be said than that it is one.
+    """
+    number, waiting = 0, [value]
+    for each in waiting:
+        kind = type(each)
+        if kind is dict:
+            number += len(each)
+            waiting += each.values()
+        elif kind is list:
+            waiting += each
+        elif (kind is int and not -_GREAT < each < _GREAT) or (
+            kind is float and not isfinite(each)
+        ):
+            return -1
+    return number
+
+
 def _without_escapes(text: bytes) -> bytes:
     return text.replace(rb"\\", b"").replace(rb"\"", b"")
 
 
 def _without_strings(text: bytes) -> bytes:
-    return b"".join(_without_escapes(text).split(b'"')[::2])
+    if b"\\" in text:
+        text = _without_escapes(text)
+    return b"".join(text.split(b'"')[::2])
 
 
+_GREAT: Final = 1 << 64
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 

@@ -7,7 +7,7 @@ against the schemas of the specification.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ class Era(Enum):
     """Every request carries its own metadata; nothing is remembered between requests."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Revision:
     """One published revision and the facts in which it differs from its neighbours."""
 
@@ -54,10 +54,11 @@ class Revision:
     """Whether ``sampling.tools`` and ``sampling.context`` exist, and messages of several blocks
     (2025-11-25 and later)."""
 
-    @property
-    def modern(self) -> bool:
-        """Whether the revision belongs to the modern era."""
-        return self.era is Era.MODERN
+    modern: bool = field(init=False)
+    """Whether the revision belongs to the modern era."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "modern", self.era is Era.MODERN)
 
 
 R2025_03_26: Final = Revision(
@@ -283,30 +284,33 @@ _CONTENT: Final = {
 }
 
 
-def _known(revision: Revision) -> dict[str, frozenset[str]]:
+def _known(revision: Revision) -> dict[str, dict[str, str | None]]:
     age = REVISIONS.index(revision)
     return {
-        kind: frozenset(name for name, first in fields.items() if REVISIONS.index(first) <= age)
+        kind: {
+            name: _NESTED.get((kind, name))
+            for name, first in fields.items()
+            if REVISIONS.index(first) <= age
+        }
         for kind, fields in FIRST_SEEN.items()
     }
 
 
 _KNOWN: Final = {revision.name: _known(revision) for revision in REVISIONS}
+"""By revision and type, the fields that it knows, and of which type those are that have one."""
 
 
 def fit(kind: str, value: dict[str, Any], revision: Revision) -> dict[str, Any]:
     """Return ``value``, an object of the schema's type ``kind``, with what ``revision`` knows."""
     known = _KNOWN[revision.name][kind]
     return {
-        name: _fit_nested(_NESTED.get((kind, name)), member, revision)
+        name: member if (of := known[name]) is None else _fit_nested(of, member, revision)
         for name, member in value.items()
         if name in known
     }
 
 
-def _fit_nested(kind: str | None, member: Any, revision: Revision) -> Any:
-    if kind is None:
-        return member
+def _fit_nested(kind: str, member: Any, revision: Revision) -> Any:
     if isinstance(member, list):
         return [fit(kind, item, revision) for item in member]
     return fit(kind, member, revision)

@@ -1,5 +1,7 @@
-"""Registry, dispatch and user code: what a server offers, and how a message becomes an answer.
+"""What a site registers, and how a request for it becomes a result.
 
-Knows MCP, Python and Django, and nothing of HTTP. Begin with :mod:`.registry` for what a site says,
-with :mod:`.dispatcher` for what becomes of a request. Whoever runs it implements :mod:`.ports`.
+Knows MCP, Python and Django, calls the store, and knows nothing of HTTP; ``running`` and ``http``
+use it. Begin with :mod:`.registry` for what a site registers, with :mod:`.dispatch` for what
+becomes of a request, and with :mod:`.context` for what the site's functions can do. Below them,
+:mod:`.exchange` is the request being answered, :mod:`.signature` what a function takes.
 """

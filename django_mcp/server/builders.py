@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
-import copy
+import enum
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Final, Literal, Union, get_args, get_origin
 
 import mcp_types
-from mcp_types import Annotations, CallToolResult, Icon, ToolAnnotations
+from mcp_types import Annotations, Icon, ToolAnnotations
 from pydantic import BaseModel, ValidationError
 
+from .. import content
 from ..protocol.uri_template import InvalidURITemplate, URITemplate
 from ..rates import Rate
-from . import content
-from .completions import choices_of, completion_of
+from .arguments import ArgumentError
+from .context import context_parameter
 from .errors import RegistrationError
-from .functions import bare, is_async, is_kind, name_of
-from .header_parameters import extract_headers
-from .inlining import inlined, without_nulls
+from .functions import bare, check, hints_of, is_async, is_kind, name_of, parameters_of
+from .input_schema import input_schema_of, schema_without_asking_of
 from .primitives import Completion, Permission, Prompt, Resource, Tool
-from .results import Output, dump, is_object, output_of, text_of
-from .signature import ArgumentError, Signature
+from .results import dump
+from .signature import Signature
+from .structured_output import output_of, output_schema_of, text_of
+
+# 2025-11-25, server/tools, "Tool Names", allows more of tools; the interfaces of models do not, and
+# one name that they refuse ends the session for all tools.
+_NAMES: Final = {
+    "tool": (
+        re.compile(r"[A-Za-z0-9_\-]{1,64}"),
+        "1 to 64 letters, digits, underscores and hyphens, as models take them",
+    ),
+    "prompt": (
+        re.compile(r"[A-Za-z0-9_.\-]{1,128}"),
+        "1 to 128 letters, digits, underscores, hyphens and dots",
+    ),
+}
 
 # Without the label of its app, a name would be a permission that nobody but superusers has.
-_PERMISSION = re.compile(r"[^.\s]+(\.[^.\s]+)+")
+_PERMISSION: Final = re.compile(r"[^.\s]+(\.[^.\s]+)+")
 
 
 def build_tool(
@@ -55,8 +69,8 @@ def build_tool(
     _check_timeout(timeout, signature)
     _check_once(once, signature)
     output = None if output_schema is False else output_of(signature)
-    schema, headers = _input_schema(input_schema, signature)
-    unasked_schema, unasked_headers = _unasked_schema(input_schema, signature)
+    schema, headers = input_schema_of(input_schema, signature)
+    other_schema, other_headers = schema_without_asking_of(input_schema, signature)
     annotations = ToolAnnotations(
         read_only_hint=read_only,
         destructive_hint=destructive,
@@ -66,11 +80,11 @@ def build_tool(
     described = _described(
         signature.label,
         mcp_types.Tool,
-        name=name or name_of(function),
+        name=_checked_name("tool", name or name_of(function)),
         title=title,
         description=_description(description, signature),
         input_schema=schema,
-        output_schema=_output_schema(output_schema, output, signature),
+        output_schema=output_schema_of(output_schema, output, signature),
         annotations=annotations if dump(annotations) else None,
         icons=list(icons) or None,
         _meta=dict(meta) if meta else None,
@@ -78,13 +92,13 @@ def build_tool(
     return Tool(
         key=described["name"],
         description=described,
-        permission=_checked(permission, signature),
+        permission=_checked_permission(permission, signature),
         signature=signature,
         follows_signature=input_schema is None,
-        unasked_schema=unasked_schema,
+        schema_without_asking=other_schema,
         output=output,
         text=None if output_schema is False else text_of(signature),
-        headers=headers | unasked_headers,
+        headers=headers | other_headers,
         timeout=timeout,
         rate=_rate(rate_limit, signature),
         atomic=atomic,
@@ -137,7 +151,7 @@ def build_resource(
     return Resource(
         key=uri,
         description=_described(signature.label, kind, **common),
-        permission=_checked(permission, signature),
+        permission=_checked_permission(permission, signature),
         signature=signature,
         template=template,
         mime_type=mime_type,
@@ -175,22 +189,42 @@ def build_prompt(
     described = _described(
         signature.label,
         mcp_types.Prompt,
-        name=name or name_of(function),
+        name=_checked_name("prompt", name or name_of(function)),
         title=title,
         description=_description(description, signature),
         arguments=arguments or None,
         icons=list(icons) or None,
         _meta=dict(meta) if meta else None,
     )
-    choices = {name: choices_of(signature.annotation(name)) for name in signature.names}
+    choices = {name: _choices_of(signature.annotation(name)) for name in signature.names}
     prompt = Prompt(
         key=described["name"],
         description=described,
-        permission=_checked(permission, signature),
+        permission=_checked_permission(permission, signature),
         signature=signature,
         atomic=atomic,
     )
-    return prompt, {name: completion_of(values) for name, values in choices.items() if values}
+    return prompt, {name: _completion_of(values) for name, values in choices.items() if values}
+
+
+def build_completion(function: Callable[..., Any]) -> Completion:
+    """Return the completion that ``function`` makes."""
+    check(function)
+    parameters = [parameter.name for parameter in parameters_of(function)]
+    context = context_parameter(hints_of(function), parameters)
+    taken = ("arguments",) if context is None else (context.name, "arguments")
+    others = [name for name in parameters if name not in taken]
+    if others != ["value"]:
+        raise RegistrationError(
+            f"{name_of(function)}: a completion takes `value: str` and, if it wants them, "
+            f"`arguments: dict[str, str]` and a Context; not {', '.join(others) or 'nothing'}."
+        )
+    return Completion(
+        function=function,
+        is_async=is_async(function),
+        context=context,
+        takes_arguments="arguments" in parameters,
+    )
 
 
 def _described(label: str, kind: type[BaseModel], **fields: Any) -> dict[str, Any]:
@@ -206,7 +240,14 @@ def _described(label: str, kind: type[BaseModel], **fields: Any) -> dict[str, An
     return described
 
 
-def _checked(permission: Any, signature: Signature) -> Permission | None:
+def _checked_name(kind: str, name: str) -> str:
+    pattern, allowed = _NAMES[kind]
+    if not pattern.fullmatch(name):
+        raise RegistrationError(f"{kind} name {name!r}: use {allowed}.")
+    return name
+
+
+def _checked_permission(permission: Any, signature: Signature) -> Permission | None:
     if permission is None or (isinstance(permission, str) and _PERMISSION.fullmatch(permission)):
         return permission
     if callable(permission) and not is_async(permission):
@@ -265,55 +306,13 @@ def _invalidated(uris: Sequence[str], signature: Signature) -> tuple[URITemplate
     return templates
 
 
-Headers = dict[str, tuple[str, ...]]
-
-
-def _input_schema(
-    given: dict[str, Any] | None, signature: Signature
-) -> tuple[dict[str, Any], Headers]:
-    if given is None:
-        return _derived(signature)
-    if not is_object(given):
-        # 2025-11-25, server/tools, "Tool": arguments are an object.
-        raise RegistrationError(f'{signature.label}: input_schema= must have "type": "object".')
-    schema = copy.deepcopy(given)
-    return schema, extract_headers(schema, signature.label, given=True)
-
-
-def _unasked_schema(
-    given: dict[str, Any] | None, signature: Signature
-) -> tuple[dict[str, Any] | None, Headers]:
-    if given is not None or signature.unasked is None:
-        return None, {}
-    return _derived(signature.unasked)
-
-
-def _derived(signature: Signature) -> tuple[dict[str, Any], Headers]:
-    # What is mirrored is counted before definitions are copied to wherever they are used.
-    headers = extract_headers(signature.schema, signature.label)
-    return without_nulls(inlined(signature.schema)), headers
-
-
 def _check_questions(signature: Signature) -> None:
-    if signature.unasked is not None:
+    if signature.without_asking is not None:
         raise RegistrationError(f"{signature.label}: or_argument= is for parameters of tools.")
 
 
 def _description(given: str | None, signature: Signature) -> str | None:
     return given or signature.docstring.text or None
-
-
-def _output_schema(
-    given: dict[str, Any] | Literal[False] | None, output: Output | None, signature: Signature
-) -> dict[str, Any] | None:
-    if not given:
-        return output.schema if output else None
-    if output is None and signature.return_type is not CallToolResult:
-        raise RegistrationError(
-            f"{signature.label}: output_schema= needs a return annotation whose values are "
-            "structured, for example `-> dict[str, Any]`, or `-> CallToolResult`."
-        )
-    return given
 
 
 def _check_variables(signature: Signature, template: URITemplate) -> None:
@@ -331,7 +330,7 @@ def _listing(function: Callable[..., Any] | None) -> Signature | None:
     if function is None:
         return None
     signature = Signature(function)
-    if not set(signature.names) <= {"after"} or signature.asked or not _begins(signature):
+    if not set(signature.names) <= {"after"} or signature.asked or not _can_begin(signature):
         raise RegistrationError(
             f"{signature.label}: a function that lists resources takes a Context and "
             "`after: str | None`, the URI after which the page begins, or neither."
@@ -339,7 +338,7 @@ def _listing(function: Callable[..., Any] | None) -> Signature | None:
     return signature
 
 
-def _begins(listing: Signature) -> bool:
+def _can_begin(listing: Signature) -> bool:
     # The first page begins after nothing.
     try:
         listing.bind(dict.fromkeys(listing.required))
@@ -349,7 +348,7 @@ def _begins(listing: Signature) -> bool:
 
 
 def _mime_type(annotation: Any) -> str | None:
-    """Return what every value of the type is, or ``None`` if only the value will tell."""
+    """Return what every value of the type is, or ``None`` if that depends on the value."""
     annotation = bare(annotation)
     if get_origin(annotation) in (Union, UnionType):
         kinds = {_mime_type(part) for part in get_args(annotation) if part is not NoneType}
@@ -364,3 +363,29 @@ def _mime_type(annotation: Any) -> str | None:
 def _is_contents(annotation: Any) -> bool:
     kinds = (mcp_types.ReadResourceResult, mcp_types.ResourceContents)
     return any(is_kind(part, kinds) for part in (annotation, *get_args(annotation)))
+
+
+def _choices_of(annotation: Any) -> tuple[str, ...]:
+    """Return the values that a type allows, as text; none if it does not count them."""
+    annotation = bare(annotation)
+    if get_origin(annotation) is Literal:
+        return tuple(_choice(value) for value in get_args(annotation) if value is not None)
+    if get_origin(annotation) in (Union, UnionType):
+        return tuple(choice for part in get_args(annotation) for choice in _choices_of(part))
+    if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
+        return tuple(_choice(member) for member in annotation)
+    return ()
+
+
+def _completion_of(choices: tuple[str, ...]) -> Completion:
+    """Return the completion that offers ``choices``."""
+
+    def complete(value: str) -> list[str]:
+        return [choice for choice in choices if choice.lower().startswith(value.lower())]
+
+    return build_completion(complete)
+
+
+def _choice(value: Any) -> str:
+    value = value.value if isinstance(value, enum.Enum) else value
+    return json.dumps(value) if isinstance(value, bool) else str(value)

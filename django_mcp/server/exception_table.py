@@ -1,12 +1,11 @@
-"""What Django's exceptions say to a client, and how the site hears of those that say nothing."""
+"""What exceptions say to a client: Django's by a table, the site's by functions of its own."""
 
 from __future__ import annotations
 
-import asyncio
+import inspect
 import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextvars import copy_context
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import lru_cache
@@ -21,34 +20,56 @@ from django.core.exceptions import (
     SuspiciousOperation,
     ValidationError,
 )
-from django.core.signals import got_request_exception
-from django.db import IntegrityError, connections
+from django.db import IntegrityError
 from django.http import Http404
 from django.utils.functional import Promise
 
-from ..store.database import has_loop
-from .calling import CallTimedOut
-from .errors import ResourceNotFound, ToolError
+from .context import ContextParameter, context_parameter
+from .errors import RegistrationError, ResourceNotFound, ToolError, ToolTimedOut
+from .exchange import Exchange
+from .functions import hints_of, is_async, label_of
 
 
 class FailureKind(Enum):
-    """What an exception says."""
+    """What an exception tells a client, and with it how it is answered."""
 
-    TOLD = auto()
+    EXPLAINED = auto()
     """What the site wants the client to read."""
-    MISSING = auto()
+    NOT_FOUND = auto()
     """That something does not exist."""
-    REFUSED = auto()
+    DENIED = auto()
     """That the caller may not do this."""
     INVALID = auto()
     """That what the caller gave does not fit. In what is only read, that is a failure."""
-    FAILED = auto()
-    """Nothing: it was not foreseen."""
+    UNEXPECTED = auto()
+    """Nothing: it was not foreseen, and is reported."""
+
+
+PROTOCOL_ERROR_KINDS: Final = frozenset(
+    {FailureKind.EXPLAINED, FailureKind.NOT_FOUND, FailureKind.DENIED}
+)
+"""The kinds of which an error of the protocol can inform the client."""
+ALL_KINDS: Final = frozenset(FailureKind)
+"""The kinds of which a tool's result can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What the client may know of an exception."""
+
+    kind: FailureKind
+    blocks: Sequence[dict[str, Any]]
+    """Content blocks, with all fields of the newest revision."""
+
+    @property
+    def text(self) -> str:
+        """Its text, where there is no place for content."""
+        return "\n".join(block["text"] for block in self.blocks if block["type"] == "text")
 
 
 @dataclass(frozen=True, slots=True)
 class ExceptionRow:
-    """What is told of the exceptions of one class, and how loudly they are logged."""
+    """What the client reads of the exceptions of one class, and how they are logged."""
 
     kind: FailureKind
     text: Callable[[Any], str | None]
@@ -60,13 +81,13 @@ class ExceptionRow:
 
 
 MAX_MESSAGES: Final = 20
-"""How many messages of one exception are told."""
+"""How many messages of one exception the client reads."""
 
 _NO_FIELD: Final = (NON_FIELD_ERRORS, "non_field_errors")
 """What Django and REST framework call what is said of all fields together."""
 
 
-def _said(otherwise: str) -> Callable[[Exception], str]:
+def _text_or(otherwise: str) -> Callable[[Exception], str]:
     """Return what gives the text of an exception, or ``otherwise`` where it has none."""
 
     def text(error: Exception) -> str:
@@ -77,21 +98,21 @@ def _said(otherwise: str) -> Callable[[Exception], str]:
     return text
 
 
-def _said_on_purpose(error: ToolError) -> str:
+def _tool_error_text(error: ToolError) -> str:
     given = error.args[0] if len(error.args) == 1 else None
     return _listed(given) if isinstance(given, (dict, list)) else str(error)
 
 
-def _invalid_for_django(error: ValidationError) -> str:
+def _django_validation_text(error: ValidationError) -> str:
     return _listed(error)
 
 
-def _invalid_for_pydantic(error: pydantic.ValidationError) -> str:
+def _pydantic_validation_text(error: pydantic.ValidationError) -> str:
     problems = error.errors(include_url=False, include_context=False, include_input=False)
     return _lines(_problem(map(str, each["loc"]), each["msg"]) for each in problems)
 
 
-def _refused_by_rest_framework(error: Any) -> str | None:
+def _rest_framework_text(error: Any) -> str | None:
     return None if error.status_code >= 500 else _listed(error.detail)
 
 
@@ -101,19 +122,17 @@ def _log_as_django(error: Exception, request: Any) -> None:
 
 
 TABLE: Final[Mapping[type[BaseException], ExceptionRow]] = {
-    ToolError: ExceptionRow(FailureKind.TOLD, _said_on_purpose),
-    CallTimedOut: ExceptionRow(FailureKind.TOLD, str, logging.WARNING),
-    ResourceNotFound: ExceptionRow(FailureKind.MISSING, _said("There is no such resource.")),
-    Http404: ExceptionRow(FailureKind.MISSING, _said("This does not exist.")),
-    ObjectDoesNotExist: ExceptionRow(FailureKind.MISSING, _said("This does not exist.")),
+    ToolError: ExceptionRow(FailureKind.EXPLAINED, _tool_error_text),
+    ToolTimedOut: ExceptionRow(FailureKind.EXPLAINED, str, logging.WARNING),
+    ResourceNotFound: ExceptionRow(FailureKind.NOT_FOUND, _text_or("There is no such resource.")),
+    Http404: ExceptionRow(FailureKind.NOT_FOUND, _text_or("This does not exist.")),
+    ObjectDoesNotExist: ExceptionRow(FailureKind.NOT_FOUND, _text_or("This does not exist.")),
     PermissionDenied: ExceptionRow(
-        FailureKind.REFUSED, _said("You may not do this."), logging.WARNING
+        FailureKind.DENIED, _text_or("You may not do this."), logging.WARNING
     ),
-    SuspiciousOperation: ExceptionRow(
-        FailureKind.REFUSED, lambda _: "Refused.", log=_log_as_django
-    ),
-    ValidationError: ExceptionRow(FailureKind.INVALID, _invalid_for_django),
-    pydantic.ValidationError: ExceptionRow(FailureKind.INVALID, _invalid_for_pydantic),
+    SuspiciousOperation: ExceptionRow(FailureKind.DENIED, lambda _: "Refused.", log=_log_as_django),
+    ValidationError: ExceptionRow(FailureKind.INVALID, _django_validation_text),
+    pydantic.ValidationError: ExceptionRow(FailureKind.INVALID, _pydantic_validation_text),
     IntegrityError: ExceptionRow(
         FailureKind.INVALID,
         lambda _: "This conflicts with what is already there.",
@@ -121,16 +140,16 @@ TABLE: Final[Mapping[type[BaseException], ExceptionRow]] = {
         traceback=True,
     ),
 }
-"""What a client is told of each exception, by its nearest class; all others have failed."""
+"""What a client reads of each exception, by its nearest class; all others are unexpected."""
 
 
 @lru_cache(maxsize=1)
 def _with_rest_framework(exceptions: ModuleType) -> Mapping[type[BaseException], ExceptionRow]:
-    refused = ExceptionRow(FailureKind.REFUSED, _refused_by_rest_framework, logging.WARNING)
+    refused = ExceptionRow(FailureKind.DENIED, _rest_framework_text, logging.WARNING)
     return {
         **TABLE,
-        exceptions.APIException: ExceptionRow(FailureKind.INVALID, _refused_by_rest_framework),
-        exceptions.NotFound: ExceptionRow(FailureKind.MISSING, _refused_by_rest_framework),
+        exceptions.APIException: ExceptionRow(FailureKind.INVALID, _rest_framework_text),
+        exceptions.NotFound: ExceptionRow(FailureKind.NOT_FOUND, _rest_framework_text),
         exceptions.NotAuthenticated: refused,
         exceptions.AuthenticationFailed: refused,
         exceptions.PermissionDenied: refused,
@@ -147,39 +166,38 @@ def rows() -> Mapping[type[BaseException], ExceptionRow]:
     return _with_rest_framework(exceptions)
 
 
-def announce(error: BaseException, request: Any) -> None:
-    """Send ``got_request_exception``, as Django does for an exception out of a view.
+@dataclass(frozen=True, slots=True)
+class ExceptionHandler:
+    """A function of the site that is given an exception, and a context if it wants one."""
 
-    Receivers may block and may use the ORM, so on an event loop they get a thread.
-    """
-    if not got_request_exception.has_listeners():
-        return
-    if has_loop():
-        context = copy_context()
-        asyncio.get_running_loop().run_in_executor(None, context.run, _send_apart, error, request)
-    else:
-        _send(error, request)
+    function: Callable[..., Any]
+    context: ContextParameter | None
 
-
-def _send_apart(error: BaseException, request: Any) -> None:
-    try:
-        _send(error, request)
-    finally:
-        connections.close_all()
+    def handle(self, error: Exception, exchange: Exchange) -> Any:
+        """Return what the function makes of ``error``."""
+        if self.context is None:
+            return self.function(error)
+        return self.function(error, **{self.context.name: self.context.type(exchange)})
 
 
-def _send(error: BaseException, request: Any) -> None:
-    if sys.exc_info()[1] is error:
-        got_request_exception.send_robust(sender=None, request=request)
-        return
-    # Receivers ask which exception is being handled.
-    traceback, context = error.__traceback__, error.__context__
-    try:
-        raise error
-    except BaseException:
-        got_request_exception.send_robust(sender=None, request=request)
-    finally:
-        error.__traceback__, error.__context__ = traceback, context
+def build_exception_handler(function: Any) -> ExceptionHandler:
+    """Return the handler that ``function`` makes."""
+    label = label_of(function)
+    if not callable(function) or is_async(function):
+        raise RegistrationError(
+            f"{label} is no plain function. Exceptions are handled by synchronous functions, which "
+            "may use the ORM, also where an asynchronous tool has raised them."
+        )
+    hints = {} if inspect.isclass(function) else hints_of(function)
+    context = context_parameter(hints, [name for name in hints if name != "return"])
+    _check_takes_exception(function, label, context)
+    return ExceptionHandler(function, context)
+
+
+def check_kinds(kinds: Sequence[Any]) -> None:
+    """Refuse what are no classes of exceptions that a site may have handled."""
+    for kind in kinds or [None]:
+        _check_kind(kind)
 
 
 def _listed(detail: Any) -> str:
@@ -213,3 +231,31 @@ def _lines(problems: Iterator[str]) -> str:
     if left > 0:
         lines[MAX_MESSAGES:] = [f"And {left} more like these."]
     return "\n".join(lines) or "Invalid."
+
+
+def _check_kind(kind: Any) -> None:
+    if not (isinstance(kind, type) and issubclass(kind, Exception)):
+        raise RegistrationError(
+            f"{kind!r} is no class of exceptions. Say which are handled: "
+            "`@mcp.exception_handler(OutOfStock)`."
+        )
+    if issubclass(kind, ToolError):
+        raise RegistrationError(
+            f"{kind.__name__} is a ToolError: its text reaches the client as it stands, and no "
+            "handler is called."
+        )
+
+
+def _check_takes_exception(
+    function: Callable[..., Any], label: str, context: ContextParameter | None
+) -> None:
+    try:
+        signature = inspect.signature(function)
+    except ValueError:
+        return  # of some built-in types nothing is known
+    try:
+        signature.bind(None, **({} if context is None else {context.name: None}))
+    except TypeError as error:
+        raise RegistrationError(
+            f"{label}: {error}. It takes the exception and, if it wants one, a Context."
+        ) from None

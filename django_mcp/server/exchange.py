@@ -1,59 +1,175 @@
-"""One accepted request with everything that its handler may know."""
+"""The request being answered: who sent it, and how the client can be reached while it is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
+from django.http import HttpRequest
+
+from ..auth import Guard, Principal
 from ..conf import Settings
-from ..principal import Guard, Principal
 from ..protocol.headers import Headers
 from ..protocol.lifecycle import Sender, SessionInfo
-from ..protocol.messages import Request
+from ..protocol.messages import Notification, Request
+from ..protocol.topics import Topic
 from ..protocol.versions import Revision
-from ..site_version import site_version
-from .ports import Peer
 from .progress import Progress
-from .questions.asking import Questions
-
-if TYPE_CHECKING:
-    from .registry import MCPServer
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class Exchange:
-    """A request, who sends it, in which revision, and what is needed to answer it."""
-
-    server: MCPServer
-    request: Request
-    revision: Revision
-    sender: Sender
-    principal: Principal
-    session: SessionInfo | None
-    headers: Headers
-    settings: Settings
-    """As they were when the request came in."""
-    is_public: bool
-    """Whether the endpoint is open to everyone, so that nothing depends on who asks."""
-    peer: Peer
-    progress: Progress
-    http_request: Callable[[], Any]
-    """Build the ``HttpRequest``, which costs something at the mount."""
-    questions: Questions = field(default_factory=Questions)
-    guard: Guard | None = None
-    """Says whether a user may go on with what is asked for, where not everybody may. Nobody loses
-    what he never had: there is none until the caller has been found to be allowed it.
-    """
+class HTTPRequest(Protocol):
+    """The HTTP request that a message has come in."""
 
     @property
-    def version(self) -> str:
-        """The version of a server that has none of its own."""
-        return self.settings.server_version or site_version()
+    def headers(self) -> Headers:
+        """All headers of the request."""
+
+    def django(self) -> HttpRequest:
+        """Return the request as Django's, which costs something at the mount."""
+
+
+class Peer(Protocol):
+    """The client, as a running call can reach it. Safe to use from any thread."""
+
+    @property
+    def can_notify(self) -> bool:
+        """Whether notifications reach the client, at the latest together with the answer."""
+
+    @property
+    def can_request(self) -> bool:
+        """Whether the client can be sent a request while the call runs, and answer it."""
+
+    @property
+    def can_listen(self) -> bool:
+        """Whether the connection can be kept open for notifications of later changes."""
+
+    def stop(self) -> None:
+        """Send nothing more, and let nobody wait for an answer: the call is to end."""
+
+    def notify(self, method: str, params: dict[str, Any]) -> None:
+        """Send a notification on the call's own stream; returns at once.
+
+        Raises :class:`~django_mcp.server.errors.CallStopped` if the call is to end.
+        """
+
+    def request(self, method: str, params: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """Send a request on the call's own stream and wait for its ``result``.
+
+        Raises :class:`~django_mcp.server.errors.AnswerTimedOut` after ``seconds``, and
+        :class:`MCPError` with what the client answered if that was an error. Only for threads that
+        may wait.
+        """
+
+    async def arequest(self, method: str, params: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """Do as :meth:`request`, without a thread that waits."""
+
+    async def listen(self, opening: Notification, wanted: Mapping[Topic, Notification]) -> None:
+        """Send ``opening``; from then on, until the stream is to end, send the notification of a
+        topic whenever that changes. Returns when that has begun.
+        """
+
+    def release(self) -> bool:
+        """End the connection, not the call: the client comes back for the result.
+
+        Return whether it can; where it cannot, nothing happens.
+        """
+
+
+class Exchange:
+    """A request, who sends it, in which revision, and what is needed to answer it.
+
+    The peer and the progress, which only some calls need, are made when they are first used.
+    """
+
+    __slots__ = (
+        "_peer",
+        "guard",
+        "http",
+        "is_public",
+        "make_peer",
+        "principal",
+        "reported_progress",
+        "request",
+        "revision",
+        "sender",
+        "server_name",
+        "session",
+        "settings",
+        "stopped",
+    )
+
+    def __init__(
+        self,
+        *,
+        server_name: str,
+        request: Request,
+        revision: Revision,
+        sender: Sender,
+        principal: Principal,
+        session: SessionInfo | None,
+        settings: Settings,
+        is_public: bool,
+        http: HTTPRequest,
+        make_peer: Callable[[], Peer] | None = None,
+    ) -> None:
+        """Note what is known before the request's method is looked up."""
+        self.server_name = server_name
+        self.request = request
+        self.revision = revision
+        self.sender = sender
+        self.principal = principal
+        self.session = session
+        self.settings = settings
+        """As they were when the request came in."""
+        self.is_public = is_public
+        """Whether the endpoint is open to everyone, so that nothing depends on who asks."""
+        self.http = http
+        """The HTTP request that it has come in."""
+        self.guard: Guard | None = None
+        """Says whether a user may go on with what is asked for, where not everybody may. Nobody
+        loses what he never had: there is none until the caller has been found to be allowed it.
+        """
+        self.stopped = False
+        """Whether the call is to end: nobody waits for its result any more."""
+        self.make_peer = make_peer
+        """Makes :attr:`peer`, when it is first used."""
+        self._peer: Peer | None = None
+        self.reported_progress: Progress | None = None
+        """The progress of the call; ``None`` until it has reported some."""
+
+    @property
+    def peer(self) -> Peer:
+        """The client, as the call can reach it."""
+        if self._peer is None:
+            assert self.make_peer is not None
+            self._peer = self.make_peer()
+            if self.stopped:
+                self._peer.stop()
+        return self._peer
+
+    @property
+    def progress(self) -> Progress:
+        """The progress of the call, to report more of it."""
+        if self.reported_progress is None:
+            self.reported_progress = Progress(
+                self.request.meta.get("progressToken"), self.peer.notify
+            )
+        return self.reported_progress
 
     @property
     def label(self) -> str:
-        """How the log speaks of it."""
+        """What the log calls it."""
         params = self.request.params
         name = params.get("name") or params.get("uri") or ""
         return f"{self.request.method} {str(name)[:100]!r}"
+
+    def stop(self) -> None:
+        """Let the call end. From any thread, and more than once."""
+        self.stopped = True
+        if self._peer is not None:
+            self._peer.stop()
+
+    def flush(self) -> None:
+        """Send the progress that is still unsent. Called from time to time while the call runs."""
+        if self.reported_progress is not None:
+            self.reported_progress.flush_if_running()

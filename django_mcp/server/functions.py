@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import types
 import typing
 from collections.abc import Callable
-from typing import Annotated, Any, Union, get_args, get_origin
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final, Union, get_args, get_origin
 
-from .context import Context
 from .errors import RegistrationError
 
 Function = Callable[..., Any]
+
+_SECTION: Final = re.compile(r"^(Args|Arguments|Parameters):\s*$", re.MULTILINE)
+_NEXT_SECTION: Final = re.compile(r"^\S", re.MULTILINE)
+_ENTRY: Final = re.compile(r"^(?P<indent>\s+)\*{0,2}(?P<name>\w+)\s*(?:\(.*?\))?:\s*(?P<text>.*)$")
 
 
 def check(function: Any) -> None:
@@ -23,7 +28,7 @@ def check(function: Any) -> None:
             f"{label} is not a function. Decorate a function, with options by name: "
             '`@mcp.tool(name="find_orders")`.'
         )
-    if inspect.isasyncgenfunction(_beneath(function)):
+    if inspect.isasyncgenfunction(_annotated_function(function)):
         raise RegistrationError(
             f"{label} is an asynchronous generator. Collect what it yields and return a list."
         )
@@ -36,14 +41,36 @@ def name_of(function: Function) -> str:
 
 
 def label_of(function: Function) -> str:
-    """Return how messages speak of ``function``."""
+    """Return the name of ``function`` in messages."""
     function = _unbound(function)
     return str(getattr(function, "__qualname__", repr(function)))
 
 
 def documentation_of(function: Function) -> str:
     """Return the docstring, dedented."""
-    return inspect.getdoc(_unbound(function)) or inspect.getdoc(_beneath(function)) or ""
+    return inspect.getdoc(_unbound(function)) or inspect.getdoc(_annotated_function(function)) or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Docstring:
+    """A docstring, read."""
+
+    text: str
+    parameters: dict[str, str] = field(default_factory=dict)
+
+
+def parse_docstring(docstring: str) -> Docstring:
+    """Split off an ``Args:`` section as Google's style guide has it; the rest is the description.
+
+    ``docstring`` is dedented, as :func:`inspect.getdoc` returns it.
+    """
+    found = _SECTION.search(docstring)
+    if found is None:
+        return Docstring(docstring.strip())
+    after = _NEXT_SECTION.search(docstring, found.end())
+    end = after.start() if after else len(docstring)
+    rest = docstring[: found.start()].rstrip() + "\n\n" + docstring[end:].strip()
+    return Docstring(rest.strip(), _entries(docstring[found.end() : end]))
 
 
 def is_async(function: Function) -> bool:
@@ -88,7 +115,7 @@ def parameters_of(function: Function) -> list[inspect.Parameter]:
 def hints_of(function: Function) -> dict[str, Any]:
     """Return the annotations, resolved."""
     try:
-        return typing.get_type_hints(_beneath(function), include_extras=True)
+        return typing.get_type_hints(_annotated_function(function), include_extras=True)
     except NameError as error:
         raise RegistrationError(
             f"{label_of(function)}: the annotation names {error.name!r}, which its module does not "
@@ -99,16 +126,6 @@ def hints_of(function: Function) -> dict[str, Any]:
         raise RegistrationError(
             f"{label_of(function)}: an annotation cannot be resolved ({error})."
         ) from error
-
-
-def context_type(annotation: Any) -> type[Context] | None:
-    """Return the class of :class:`Context` that a parameter so annotated wants, if any."""
-    if get_origin(annotation) in (Union, types.UnionType, Annotated):
-        wanted = (context_type(argument) for argument in get_args(annotation))
-        return next(filter(None, wanted), None)
-    if isinstance(annotation, type) and issubclass(annotation, Context):
-        return annotation
-    return None
 
 
 def bare(annotation: Any) -> Any:
@@ -132,13 +149,26 @@ def is_kind(annotation: Any, kinds: tuple[type, ...]) -> bool:
     return inspect.isclass(annotation) and issubclass(annotation, kinds)
 
 
+def _entries(section: str) -> dict[str, str]:
+    entries: dict[str, str] = {}
+    indent, name = "", ""
+    for line in section.splitlines():
+        entry = _ENTRY.match(line)
+        if entry and (not indent or entry["indent"] == indent):
+            indent, name = entry["indent"], entry["name"]
+            entries[name] = entry["text"].strip()
+        elif name and line.strip():
+            entries[name] = f"{entries[name]} {line.strip()}".strip()
+    return entries
+
+
 def _unbound(function: Any) -> Any:
     while isinstance(function, functools.partial):
         function = function.func
     return function
 
 
-def _beneath(function: Any) -> Any:
+def _annotated_function(function: Any) -> Any:
     # The function that has the annotations: of an object that can be called, its method.
     function = _unbound(function)
     if inspect.isroutine(function) or hasattr(function, "__wrapped__"):

@@ -1,4 +1,4 @@
-"""Models whose instances are resources: saving or deleting one tells whoever is subscribed."""
+"""Models whose instances are resources: subscribers are notified when one changes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .primitives import Resource
 
 Notify = Callable[..., object]
 
-_waiting: list[tuple[Resource, Notify, Notify]] = []
+_deferred: list[tuple[Resource, Notify, Notify]] = []
 
 
-def watch(resource: Resource, updated: Notify, listed: Notify) -> None:
+def connect_signals(resource: Resource, updated: Notify, listed: Notify) -> None:
     """Notify from now on when an instance of the model of ``resource`` is saved or deleted.
 
     ``updated`` gets the URI of the one, ``listed`` is for what comes and goes; both take ``using``.
@@ -27,13 +27,13 @@ def watch(resource: Resource, updated: Notify, listed: Notify) -> None:
     if apps.models_ready:
         _connect(resource, updated, listed)
     else:
-        _waiting.append((resource, updated, listed))
+        _deferred.append((resource, updated, listed))
 
 
-def watch_waiting() -> None:
-    """Begin with what was registered before all models were known."""
-    waiting, _waiting[:] = _waiting[:], []
-    for each in waiting:
+def connect_deferred() -> None:
+    """Connect what was registered before all models were loaded."""
+    deferred, _deferred[:] = _deferred[:], []
+    for each in deferred:
         _connect(*each)
 
 
@@ -79,7 +79,7 @@ def _attribute(model: type[Model], variable: str, resource: Resource) -> str:
             return variable
         raise RegistrationError(
             f"{resource.signature.label}: {model.__name__} has no attribute {variable!r}, so that "
-            f"{resource.key!r} cannot be told from an instance. Rename the variable, add a "
+            f"{resource.key!r} cannot be made from an instance. Rename the variable, add a "
             "property, or leave model= out and call notify_resource_updated()."
         ) from None
     # Of a foreign key the value, not the instance, which would be fetched.

@@ -7,12 +7,14 @@ from collections.abc import Hashable, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
+from django.conf import settings
+from django.utils.crypto import salted_hmac
+
 from ..protocol.cursors import Cursor, invalid_cursor, unseal
 from ..protocol.versions import Revision, fit
-from .calling import Caching, Result
 from .exchange import Exchange
 from .primitives import Primitive
-from .sealing import keys
+from .results import Caching, Result
 
 P = TypeVar("P", bound=Primitive)
 
@@ -44,7 +46,7 @@ def page(
     return visible, Cursor(REGISTERED, cut[-1].key) if end < len(primitives) else None
 
 
-def listed(
+def list_result(
     name: str,
     described: Sequence[dict[str, Any]],
     following: Cursor | None,
@@ -60,9 +62,22 @@ def listed(
     return Result(body, caching, key=whole)
 
 
+def keys(purpose: str) -> Sequence[bytes]:
+    """Return secret keys that are for ``purpose`` alone, and the same in all processes.
+
+    The first is to be used; what was made with any of them is accepted. They are derived from
+    ``SECRET_KEY``, and from ``SECRET_KEY_FALLBACKS``.
+    """
+    secrets = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+    return [
+        salted_hmac("django_mcp.keys", purpose, each, algorithm="sha256").digest()
+        for each in secrets
+    ]
+
+
 def _keys(exchange: Exchange) -> Sequence[bytes]:
-    # One list's: at another it would tell where among the names there its own is.
-    return keys(f"{exchange.server.name}\0{exchange.request.method}")
+    # One list's: at another it would show where among the names there its own is.
+    return keys(f"{exchange.server_name}\0{exchange.request.method}")
 
 
 @lru_cache(maxsize=64)

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..principal import Guard
-from ..protocol.topics import Kind, Topic
+from ..auth import Guard
+from ..protocol.topics import Topic, TopicKind
 from ..protocol.uri_template import URITemplate
 from ..rates import Rate
-from .context import Context
-from .results import Output
+from .context import ContextParameter
 from .signature import Signature
+from .structured_output import Output
 
 Permission = str | Callable[[Any], bool]
 """A Django permission, or a function of the user; it hides and refuses alike."""
@@ -55,7 +55,7 @@ class Tool(Primitive):
     signature: Signature
     follows_signature: bool = True
     """Whether the schema of its arguments is derived, and not one of the site's own."""
-    unasked_schema: dict[str, Any] | None = None
+    schema_without_asking: dict[str, Any] | None = None
     """That schema for clients whose user cannot be asked, where it is another one."""
     output: Output | None = None
     text: Output | None = None
@@ -63,6 +63,7 @@ class Tool(Primitive):
     headers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Mirrored parameters: header name portion to property path."""
     timeout: float | None = None
+    """Seconds that the function may take."""
     rate: Rate | None = None
     """How often each caller may call it."""
     atomic: bool = True
@@ -74,7 +75,7 @@ class Tool(Primitive):
     @property
     def is_same_for_all(self) -> bool:
         """Whether every caller sees it, and sees the same."""
-        return self.permission is None and self.unasked_schema is None
+        return self.permission is None and self.schema_without_asking is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -84,7 +85,7 @@ class Resource(Primitive):
     signature: Signature
     template: URITemplate
     mime_type: str | None
-    """What the contents are; ``None`` if only the value tells."""
+    """What the contents are; ``None`` if that depends on the value."""
     ttl_ms: int = 0
     listing: Signature | None = None
     """A function that lists resources of the family."""
@@ -99,7 +100,7 @@ class Resource(Primitive):
 
     def topic(self, uri: str, values: Mapping[str, str]) -> Topic:
         """Return what changes at ``uri``, where the variables have these values."""
-        return Topic(Kind.RESOURCE, uri, self.template.expand(values))
+        return Topic(TopicKind.RESOURCE, uri, self.template.expand(values))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -116,6 +117,29 @@ class Completion:
 
     function: Callable[..., Any]
     is_async: bool
-    context_parameter: str | None
-    context_type: type[Context]
+    context: ContextParameter | None
     takes_arguments: bool
+
+
+class TemplateIndex:
+    """The resources whose URIs have variables, by what stands before the first of them.
+
+    So that a look-up does not go through all, however many there are.
+    """
+
+    def __init__(self) -> None:
+        self._by_beginning: dict[bytes, list[Resource]] = {}
+        self._lengths: list[int] = []
+
+    def add(self, resource: Resource) -> None:
+        """Add a template."""
+        beginning = resource.template.beginning
+        self._by_beginning.setdefault(beginning, []).append(resource)
+        self._lengths = sorted({len(each) for each in self._by_beginning})
+
+    def beginning(self, uri: bytes) -> list[Resource]:
+        """Return those that begin as ``uri`` does, the most particular first."""
+        found: list[Resource] = []
+        for length in self._lengths:
+            found += self._by_beginning.get(uri[:length], ())
+        return sorted(found, key=lambda each: (*each.template.rank, each.key))

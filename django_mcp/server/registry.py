@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Literal, Protocol, TypeVar, overload
+from typing import Any, Literal, Protocol, TypeVar, overload
 
 from django.apps import apps
 from mcp_types import Annotations, Icon, Implementation
 
 from ..conf import MAX_SERVER_NAME_LENGTH
-from ..protocol.topics import Kind, Topic
+from ..protocol.topics import Topic, TopicKind
 from ..protocol.uri_matching import Text
 from ..protocol.uri_template import MAX_LENGTH, URITemplate
 from . import builders
-from .completions import build_completion
 from .errors import RegistrationError
-from .exception_handlers import ExceptionHandler, build_exception_handler, check_kinds
-from .model_signals import watch
-from .primitives import Completion, Permission, Prompt, Resource, Tool
+from .exception_table import ExceptionHandler, build_exception_handler, check_kinds
+from .model_signals import connect_signals
+from .primitives import Completion, Permission, Prompt, Resource, TemplateIndex, Tool
 from .results import dump
 
 F = TypeVar("F", bound=Callable[..., Any])
+P = TypeVar("P", Tool, Resource, Prompt)
 
 
 class Decorator(Protocol):
@@ -29,20 +28,6 @@ class Decorator(Protocol):
 
     def __call__(self, function: F, /) -> F:
         """Register ``function``."""
-
-
-# 2025-11-25, server/tools, "Tool Names", allows more of tools; the interfaces of models do not, and
-# one name that they refuse ends the session for all tools.
-_NAMES: Final = {
-    "tool": (
-        re.compile(r"[A-Za-z0-9_\-]{1,64}"),
-        "1 to 64 letters, digits, underscores and hyphens, as models take them",
-    ),
-    "prompt": (
-        re.compile(r"[A-Za-z0-9_.\-]{1,128}"),
-        "1 to 128 letters, digits, underscores, hyphens and dots",
-    ),
-}
 
 
 class MCPServer:
@@ -81,15 +66,23 @@ class MCPServer:
         self._about = {"title": title, "description": description, "website_url": website_url}
         self._icons = list(icons)
         self._tools: dict[str, Tool] = {}
+        self.find_tool: Callable[[str], Tool | None] = self._tools.get
+        """Returns the tool of a name."""
         self._resources: dict[str, Resource] = {}
-        self._templates: list[Resource] = []
-        """Those of them that have variables, the most particular first."""
+        self._templates = TemplateIndex()
         self._prompts: dict[str, Prompt] = {}
+        self.find_prompt: Callable[[str], Prompt | None] = self._prompts.get
+        """Returns the prompt of a name."""
         self._completions: dict[tuple[str, str], Completion] = {}
         self._exception_handlers: dict[type[BaseException], ExceptionHandler] = {}
         for kind, handler in (exception_handlers or {}).items():
             self.exception_handler(kind)(handler)
-        self._guarded = False
+        self.features: set[str] = set()
+        """The capabilities for which something has been registered."""
+        self.guarded = False
+        """Whether anything here needs a permission, so that look-ups may touch the database."""
+        self.costly_tools: set[str] = set()
+        """Tools of which even few arguments may take time worth mentioning to validate."""
 
     def __repr__(self) -> str:
         return f"<MCPServer {self.name!r}>"
@@ -117,46 +110,28 @@ class MCPServer:
     @property
     def tools(self) -> Sequence[Tool]:
         """All tools, in the order of their names: the same in every process."""
-        return list(self._tools.values())
+        return _in_order(self._tools)
 
     @property
     def resources(self) -> Sequence[Resource]:
         """All resources and templates, in the order of their URIs."""
-        return list(self._resources.values())
+        return _in_order(self._resources)
 
     @property
     def prompts(self) -> Sequence[Prompt]:
         """All prompts, in the order of their names."""
-        return list(self._prompts.values())
+        return _in_order(self._prompts)
 
     @property
     def exception_handlers(self) -> Mapping[type[BaseException], ExceptionHandler]:
-        """What the site has to say of exceptions, by class."""
+        """The handlers of the site's exceptions, by class."""
         return self._exception_handlers
-
-    @property
-    def guarded(self) -> bool:
-        """Whether anything here needs a permission, so that look-ups may touch the database."""
-        return self._guarded
-
-    @property
-    def has_completions(self) -> bool:
-        """Whether there is anything to complete."""
-        return bool(self._completions)
 
     def implementation(self, site_version: str = "") -> dict[str, Any]:
         """Return ``serverInfo`` with all fields of the newest revision."""
         about: dict[str, Any] = {**self._about, "icons": self._icons or None}
         version = self.version or site_version
         return dump(Implementation(name=self.name, version=version, **about))
-
-    def find_tool(self, name: str) -> Tool | None:
-        """Return the tool ``name``."""
-        return self._tools.get(name)
-
-    def find_prompt(self, name: str) -> Prompt | None:
-        """Return the prompt ``name``."""
-        return self._prompts.get(name)
 
     def find_resources(self, uri: str) -> Iterable[tuple[Resource, dict[str, str]]]:
         """Yield what serves ``uri`` with the values of its variables, the most particular first."""
@@ -166,7 +141,7 @@ class MCPServer:
         if len(uri) > MAX_LENGTH:
             return
         text = Text(uri)
-        for resource in self._templates:
+        for resource in self._templates.beginning(text.data):
             values = resource.template.match_text(text)
             if values is not None:
                 yield resource, values
@@ -214,11 +189,15 @@ class MCPServer:
         keeps the tool out of the savepoint in which it runs where a transaction is open.
         ``once=True`` lets what a client was asked and has answered count for one call only.
         ``invalidates`` are the URIs of resources, with arguments of the tool as variables, whose
-        subscribers are told after a call that succeeded. The function itself is returned unchanged.
+        subscribers are notified after a call that succeeded. The function itself is returned
+        unchanged.
         """
 
         def register(function: F) -> F:
-            self._add("tool", self._tools, builders.build_tool(function, **options))
+            tool = builders.build_tool(function, **options)
+            self._add("tool", self._tools, tool)
+            if tool.signature.is_costly:
+                self.costly_tools.add(tool.key)
             return function
 
         return register if function is None else register(function)
@@ -247,7 +226,7 @@ class MCPServer:
         that lists resources of a template. ``ttl`` says for how many seconds clients may keep what
         they have read. ``size`` is in bytes. ``atomic`` is as for tools. ``model`` is the Django
         model that it shows: when an instance is saved or deleted, subscribers of the URI that its
-        attributes make are told.
+        attributes make are notified.
         """
 
         def register(function: F) -> F:
@@ -270,10 +249,11 @@ class MCPServer:
             )
             self._add("resource", self._resources, resource)
             if resource.is_template:
-                self._templates.append(resource)
-                self._templates.sort(key=lambda each: (*each.template.rank, each.key))
+                self._templates.add(resource)
             if model is not None:
-                watch(resource, self.notify_resource_updated, self.notify_resources_changed)
+                connect_signals(
+                    resource, self.notify_resource_updated, self.notify_resources_changed
+                )
             return function
 
         return register
@@ -307,6 +287,7 @@ class MCPServer:
             self._add("prompt", self._prompts, prompt)
             for argument, completion in completions.items():
                 self._completions.setdefault((prompt.key, argument), completion)
+                self.features.add("completions")
             return function
 
         return register if function is None else register(function)
@@ -319,18 +300,20 @@ class MCPServer:
         """
 
         def register(function: F) -> F:
-            completion = build_completion(function)
+            completion = builders.build_completion(function)
             self._completions[(reference, argument)] = completion
+            self.features.add("completions")
             return function
 
         return register
 
     def exception_handler(self, *kinds: type[Exception]) -> Decorator:
-        """Say what clients are told of exceptions of these classes, out of whatever function.
+        """Say what clients read of exceptions of these classes, out of whatever function.
 
-        The function takes the exception and, if it wants one, a :class:`Context`, and returns text,
-        content blocks or a :class:`ToolError`; with ``None`` it leaves the exception to what its
-        base classes have. It is not asynchronous, and runs after the call was rolled back.
+        The function takes the exception and, if it wants one, a :class:`Context`, by which nothing
+        can be asked, and returns text, content blocks or a :class:`ToolError`; with ``None`` it
+        leaves the exception to what its base classes have. It is not asynchronous, and runs after
+        the call was rolled back.
         """
         check_kinds(kinds)
 
@@ -347,33 +330,33 @@ class MCPServer:
         return register
 
     def notify_tools_changed(self, *, using: str | None = None) -> None:
-        """Tell all clients, of whatever process, that the list of tools has changed.
+        """Notify all clients, of whatever process, that the list of tools has changed.
 
-        From anywhere: a view, a signal handler, a task, a shell. They are told when the
+        Call it from anywhere: a view, a signal handler, a task, a shell. It is sent when the
         transactions that are open now have been committed; ``using`` names the database that
         matters, if not all of them do.
         """
-        self._publish(Topic(Kind.TOOLS), using)
+        self._publish(Topic(TopicKind.TOOLS), using)
 
     def notify_prompts_changed(self, *, using: str | None = None) -> None:
-        """Tell all clients that the list of prompts has changed, as with tools."""
-        self._publish(Topic(Kind.PROMPTS), using)
+        """Notify all clients that the list of prompts has changed, as with tools."""
+        self._publish(Topic(TopicKind.PROMPTS), using)
 
     def notify_resources_changed(self, *, using: str | None = None) -> None:
-        """Tell all clients that the list of resources has changed, as with tools."""
-        self._publish(Topic(Kind.RESOURCES), using)
+        """Notify all clients that the list of resources has changed, as with tools."""
+        self._publish(Topic(TopicKind.RESOURCES), using)
 
     def notify_resource_updated(self, uri: str, *, using: str | None = None) -> None:
-        """Tell the subscribers of a resource that it has changed; next to nothing without any."""
+        """Notify the subscribers of a resource that it has changed; next to nothing without any."""
         self._publish(self.topic_of(uri), using)
 
     def _publish(self, topic: Topic, using: str | None) -> None:
         if not apps.models_ready:
             raise RuntimeError(
-                "Changes can be told of once Django is set up, not while it loads its models."
+                "Clients can be notified once Django is set up, not while it loads its models."
             )
         # Servers are made before there are models.
-        from ..store.changes.publisher import publish  # noqa: PLC0415
+        from ..store.publisher import publish  # noqa: PLC0415
 
         publish(self.name, topic, using=using)
 
@@ -381,7 +364,7 @@ class MCPServer:
         """Return a resource as something that changes: the same for all spellings of its URI."""
         for resource, values in self.find_resources(uri):
             return resource.topic(uri, values)
-        return Topic(Kind.RESOURCE, uri)
+        return Topic(TopicKind.RESOURCE, uri)
 
     def check(self) -> list[str]:
         """Return what is wrong between primitives, one sentence each."""
@@ -400,17 +383,15 @@ class MCPServer:
 
     def _add(self, kind: str, registered: dict[str, Any], primitive: Any) -> None:
         key = primitive.key
-        if kind in _NAMES:
-            pattern, allowed = _NAMES[kind]
-            if not pattern.fullmatch(key):
-                raise RegistrationError(f"{kind} name {key!r}: use {allowed}.")
         if key in registered:
             raise RegistrationError(
                 f"The server {self.name!r} already has a {kind} {key!r}. Give one of them another "
                 "name, or register it with another server."
             )
         registered[key] = primitive
-        in_order = sorted(registered.items())
-        registered.clear()
-        registered.update(in_order)
-        self._guarded |= primitive.permission is not None
+        self.features.add(f"{kind}s")
+        self.guarded |= primitive.permission is not None
+
+
+def _in_order(registered: Mapping[str, P]) -> list[P]:
+    return [registered[key] for key in sorted(registered)]

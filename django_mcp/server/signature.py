@@ -8,79 +8,80 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_origin
+from typing import Annotated, Any, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.fields import FieldInfo
-from pydantic_core import from_json, to_json
 
 from ..protocol.bounded import Validating, Validator
-from ..protocol.values import MANY_VALUES, exceeds, most_values
-from .context import Context
-from .docstrings import Docstring, parse_docstring
+from .arguments import ArgumentError, argument_error, validate_leniently
+from .asked_parameters import (
+    Ask,
+    AskedParameter,
+    ask_of,
+    build_asked,
+    check_argument,
+    with_answers,
+    without_ask,
+)
+from .context import ContextParameter, context_parameter
 from .errors import RegistrationError
+from .exchange import Exchange
 from .functions import (
+    Docstring,
     bare,
     check,
-    context_type,
     documentation_of,
     hints_of,
     is_async,
     label_of,
     parameters_of,
+    parse_docstring,
 )
 from .json_schema import SCHEMA_ERRORS, PlainJsonSchema, reason
-from .leniency import with_nulls
-from .problems import Problems, cut
-from .questions.declared import Ask, Asked, ask_of, build_asked, check_argument, without_ask
+from .questions.asking import Questions
 from .questions.kinds import UNSET
-
-if TYPE_CHECKING:
-    from .exchange import Exchange
-
-MAX_DECODED_CHARACTERS: Final = 1_000_000
-"""Length of the strings in the arguments of a call that are parsed as JSON, together."""
-MAX_DECODED_VALUES: Final = 100_000
-"""Values in one of them."""
-
-
-class ArgumentError(ValueError):
-    """Arguments that do not fit; the text names each one and what was expected of it."""
 
 
 class Signature:
     """What a function takes: its JSON Schema, and the way from JSON to its keyword arguments.
 
-    With ``unasked`` what would be asked for is an argument, where the site has said that it may be.
+    With ``without_asking`` a parameter that would be asked for is an argument, where the site has
+    said that it may be.
     """
 
     empty = inspect.Signature.empty
 
-    def __init__(self, function: Callable[..., Any], *, unasked: bool = False) -> None:
+    def __init__(self, function: Callable[..., Any], *, without_asking: bool = False) -> None:
         check(function)
         self.function = function
         self.label = label_of(function)
         self.docstring: Docstring = parse_docstring(documentation_of(function))
         self.is_async = is_async(function)
-        self.context_parameter: str | None = None
-        self._context_type = Context
         parameters = parameters_of(function)
         self._hints = hints_of(function)
         self.return_type: Any = self._hints.get("return", self.empty)
         self._asks = self._find_asks(parameters)
-        self._instead = self._find_arguments() if unasked else {}
+        self.context_parameter = self._find_context(parameters)
+        self._as_arguments = self._find_arguments() if without_asking else {}
         self._fields: dict[str, str] = {}
         self._model = self._build_model(parameters)
         self._validator = Validator(self._model)
+        is_plain = not self._validator.needs_bounds
+        self._validate_small = (
+            self._validator.begin(many=False).validate_python if is_plain else None
+        )
+        """Validates what is small, where nothing has to be bounded."""
         self.names: tuple[str, ...] = tuple(self._fields.values())
         self._known = frozenset(self.names)
-        self.asked: tuple[Asked, ...] = self._build_asked()
+        self.asked: tuple[AskedParameter, ...] = self._build_asked()
+        self.depends_on_caller = bool(self.asked) or self.context_parameter is not None
+        """Whether what the function returns may depend on who calls it."""
         self.schema: dict[str, Any] = self._build_schema()
-        self.unasked: Signature | None = None
+        self.without_asking: Signature | None = None
         """The same where nobody can be asked, if that makes a difference."""
-        if any(ask.or_argument for ask in self._asks.values()) and not unasked:
-            self.unasked = Signature(function, unasked=True)
+        if any(ask.or_argument for ask in self._asks.values()) and not without_asking:
+            self.without_asking = Signature(function, without_asking=True)
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -88,109 +89,91 @@ class Signature:
         return tuple(self.schema.get("required", ()))
 
     @property
+    def optional(self) -> frozenset[str]:
+        """Names of the parameters with a default."""
+        return self._known.difference(self.required)
+
+    @property
     def is_costly(self) -> bool:
         """Whether even few arguments may take time worth mentioning to validate."""
         return self._validator.needs_bounds
 
-    @property
-    def depends_on_caller(self) -> bool:
-        """Whether what the function returns may depend on who calls it."""
-        return self.context_parameter is not None or bool(self.asked)
-
     def bind(
-        self, arguments: Mapping[str, Any], *, strict: bool = True, exchange: Exchange | None = None
+        self,
+        arguments: Mapping[str, Any],
+        *,
+        strict: bool = True,
+        exchange: Exchange | None = None,
+        questions: Questions | None = None,
     ) -> dict[str, Any]:
-        """Return the keyword arguments for ``arguments``; raises :class:`ArgumentError`."""
-        if exchange is None:
-            validating = self._validator.begin(many=False)
-        else:
-            request = exchange.request
-            validating = self._validator.begin(many=request.many, large=request.is_large)
+        """Return the keyword arguments for ``arguments``; raises :class:`ArgumentError`.
+
+        The call of ``exchange`` gets a context if the function takes one, with ``questions`` to ask
+        by if the function may ask its client.
+        """
         is_known = not strict or arguments.keys() <= self._known
+        validate = self._validate_small
         try:
-            model = self._validate(arguments, validating)
+            if validate is None or (exchange is not None and exchange.request.is_large):
+                model = self._validate(arguments, exchange)
+            else:
+                try:
+                    model = validate(arguments)
+                except ValidationError:
+                    model = self._validate_leniently(arguments, self._validating(exchange))
         except ValidationError as error:
-            raise self._problems(arguments, strict, error) from None
+            raise self._error(arguments, strict, error) from None
         if not is_known:
-            raise self._problems(arguments, strict)
+            raise self._error(arguments, strict)
         # Not by attribute: reading a deprecated field warns.
         values = {name: model.__dict__[field] for field, name in self._fields.items()}
-        if self._instead:
+        if self._as_arguments:
             values = {name: value for name, value in values.items() if value is not UNSET}
-        if self.context_parameter is not None and exchange is not None:
-            values[self.context_parameter] = self._context_type(exchange)
+        context = self.context_parameter
+        if context is not None and exchange is not None:
+            values[context.name] = context.type(exchange, questions)
         return values
+
+    def asking(self, exchange: Exchange, questions: Questions) -> Callable[..., Any]:
+        """Return the function as one that first asks for what its signature says."""
+        if not self.asked:
+            return self.function
+        return with_answers(self.function, self.asked, exchange, questions)
 
     def annotation(self, name: str) -> Any:
         """Return the resolved annotation of the parameter ``name``, without ``Annotated``."""
         return bare(self._hints[name])
 
-    def _validate(self, arguments: Mapping[str, Any], validating: Validating) -> BaseModel:
+    def _validate(self, arguments: Mapping[str, Any], exchange: Exchange | None) -> BaseModel:
+        validating = self._validating(exchange)
         try:
-            model: BaseModel = validating.validate_python(arguments)
+            return validating.validate_python(arguments)  # type: ignore[no-any-return]
         except ValidationError:
-            return self._validate_as_json(arguments, validating)
-        return model
+            return self._validate_leniently(arguments, validating)
 
-    def _validate_as_json(self, arguments: Mapping[str, Any], validating: Validating) -> BaseModel:
-        # The second try is as JSON: there even strict models take a date from a string, and the
-        # errors speak of arrays and objects.
-        model: BaseModel
-        try:
-            model = validating.validate_json(to_json(arguments))
-        except ValidationError as error:
-            decoded = _decode_strings(arguments, error)
-            if not decoded:
-                return self._validate_with_nulls(arguments, error, validating)
-        else:
-            return model
-        arguments = {**arguments, **decoded}
-        text = to_json(arguments)
-        if most_values(text) > MANY_VALUES:
-            validating = self._validator.begin(many=True)
-        try:
-            model = validating.validate_json(text)
-        except ValidationError as error:
-            return self._validate_with_nulls(arguments, error, validating)
-        return model
-
-    def _validate_with_nulls(
-        self, arguments: Mapping[str, Any], error: ValidationError, validating: Validating
+    def _validate_leniently(
+        self, arguments: Mapping[str, Any], validating: Validating
     ) -> BaseModel:
-        optional = set(self.names) - set(self.required)
-        repaired = with_nulls(arguments, error, optional)
-        if repaired is None:
-            raise error
-        try:
-            model: BaseModel = validating.validate_json(to_json(repaired))
-        except ValidationError:
-            raise error from None
-        return model
+        return validate_leniently(arguments, self._validator, validating, self.optional)
 
-    def _problems(
+    def _error(
         self, arguments: Mapping[str, Any], strict: bool, error: ValidationError | None = None
     ) -> ArgumentError:
-        problems = Problems()
-        taken = ", ".join(self.names) or "no arguments"
-        for name in arguments if strict else ():
-            if name not in self._known:
-                problems.add(
-                    partial("{}: unknown argument (this takes {}).".format, cut(name), taken)
-                )
-        if error is not None:
-            problems.note(error, beside=self._left_out(arguments))
-        return ArgumentError(f"Invalid arguments. {problems}")
+        return argument_error(arguments, self.names, self.optional, strict=strict, error=error)
 
-    def _left_out(self, arguments: Mapping[str, Any]) -> set[str]:
-        """Return the names of what is null and need not be given: that is no mistake by itself."""
-        nulls = {name for name, value in arguments.items() if value is None}
-        return nulls & (set(self.names) - set(self.required))
+    def _validating(self, exchange: Exchange | None) -> Validating:
+        if exchange is None:
+            return self._validator.begin(many=False)
+        request = exchange.request
+        return self._validator.begin(many=request.many, large=request.is_large)
 
     def _build_model(self, parameters: list[inspect.Parameter]) -> type[BaseModel]:
         fields: dict[str, Any] = {}
+        context = self.context_parameter
         for parameter in parameters:
-            is_asked = parameter.name in self._asks and parameter.name not in self._instead
-            if is_asked or self._takes_context(parameter):
+            is_asked = parameter.name in self._asks and parameter.name not in self._as_arguments
+            is_context = context is not None and parameter.name == context.name
+            if is_asked or is_context:
                 continue
             # Fields get neutral names and the parameter's as alias, because a parameter may be
             # called as a method of BaseModel is.
@@ -219,8 +202,8 @@ class Signature:
             check_argument(name, self._hints[name], of=self.function)
         return found
 
-    def _build_asked(self) -> tuple[Asked, ...]:
-        others = [name for name in self.names if name not in self._instead]
+    def _build_asked(self) -> tuple[AskedParameter, ...]:
+        others = [name for name in self.names if name not in self._as_arguments]
         return tuple(
             build_asked(
                 name,
@@ -228,20 +211,20 @@ class Signature:
                 ask,
                 others,
                 of=self.function,
-                is_argument=name in self._instead,
+                is_argument=name in self._as_arguments,
             )
             for name, ask in self._asks.items()
-            if name not in self._instead or ask.message is None
+            if name not in self._as_arguments or ask.message is None
         )
 
-    def _takes_context(self, parameter: inspect.Parameter) -> bool:
-        wanted = context_type(self._hints.get(parameter.name))
-        if wanted is None:
-            return False
-        if self.context_parameter is not None:
-            raise RegistrationError(f"{self.label} takes two contexts; one is enough.")
-        self.context_parameter, self._context_type = parameter.name, wanted
-        return True
+    def _find_context(self, parameters: list[inspect.Parameter]) -> ContextParameter | None:
+        names = [each.name for each in parameters if each.name not in self._asks]
+        found = context_parameter(self._hints, names)
+        if found is not None:
+            names.remove(found.name)
+            if context_parameter(self._hints, names) is not None:
+                raise RegistrationError(f"{self.label} takes two contexts; one is enough.")
+        return found
 
     def _field(self, parameter: inspect.Parameter) -> Any:
         name, default = parameter.name, parameter.default
@@ -262,7 +245,7 @@ class Signature:
         if isinstance(default, FieldInfo):
             annotation, default = Annotated[annotation, default], parameter.empty
         self._check_alias(name, annotation)
-        ask = self._instead.get(name)
+        ask = self._as_arguments.get(name)
         described = self.docstring.parameters.get(name) or (ask.message if ask else None)
         if described is not None and not _has_description(annotation):
             annotation = Annotated[annotation, Field(description=described)]
@@ -306,33 +289,3 @@ def _field_infos(annotation: Any) -> list[FieldInfo]:
 
 def _has_description(annotation: Any) -> bool:
     return any(extra.description for extra in _field_infos(annotation))
-
-
-def _decode_strings(arguments: Mapping[str, Any], error: ValidationError) -> dict[str, Any]:
-    # Some clients send a list or an object as the string of its JSON, and everything that a prompt
-    # or a URI gets is a string. Where a string does not fit and its JSON does, that is what was
-    # meant.
-    decoded: dict[str, Any] = {}
-    left = MAX_DECODED_CHARACTERS
-    for details in error.errors(include_url=False, include_context=False):
-        name = next(iter(details["loc"]), None)
-        text = arguments.get(str(name))
-        if isinstance(text, str) and _wants_other_json(details["type"], text):
-            left -= len(text)
-            try:
-                decoded[str(name)] = _decode(text) if left >= 0 else text
-            except ValueError:
-                continue
-    return decoded
-
-
-def _decode(text: str) -> Any:
-    if exceeds(text.encode("utf-8", "replace"), MAX_DECODED_VALUES):
-        raise ValueError("The string holds too many values")
-    return from_json(text, allow_inf_nan=False)
-
-
-def _wants_other_json(expected: str, text: str) -> bool:
-    if text.lstrip()[:1] in ("[", "{"):
-        return expected.endswith("_type")
-    return expected in ("literal_error", "enum") and text != "null"

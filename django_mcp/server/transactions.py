@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from typing import Final
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from django.db import connections, transaction
 
 from .errors import QuestionMisplaced
 
 
-def around_function(*, atomic: bool) -> AbstractContextManager[None]:
-    """Return the context in which one synchronous function of the site runs.
+def atomic_aliases(transactions: Sequence[str] = ()) -> Sequence[str]:
+    """Return the databases of which a synchronous function of the site gets a savepoint.
 
-    Where a transaction is open, or the site asks for one by ``ATOMIC_REQUESTS``, ``atomic`` puts
-    the function in a savepoint, so that what a failing function wrote is rolled back. The view
-    itself is outside ``ATOMIC_REQUESTS``, so that protocol rows never wait for user code.
+    They are those with one of ``transactions``, which are open, or with ``ATOMIC_REQUESTS``: so
+    what a failing function wrote is rolled back. The view itself is outside ``ATOMIC_REQUESTS``, so
+    that protocol rows never wait for user code.
     """
-    aliases = _transactional_aliases() if atomic else ()
-    return _savepoints(aliases) if aliases else _PLAIN
+    aliases = [name for name, each in connections.settings.items() if each.get("ATOMIC_REQUESTS")]
+    return list(dict.fromkeys((*aliases, *transactions))) if transactions else aliases
+
+
+def open_transactions() -> Sequence[str]:
+    """Return the databases in which the present thread has opened a transaction."""
+    return [c.alias for c in connections.all(initialized_only=True) if c.in_atomic_block]
+
+
+@contextmanager
+def savepoints(aliases: Sequence[str]) -> Iterator[None]:
+    """Run a function of the site in a savepoint of each of these databases."""
+    with ExitStack() as stack:
+        for alias in aliases:
+            stack.enter_context(_savepoint(alias))
+        yield
 
 
 def check_may_wait() -> None:
@@ -27,24 +40,13 @@ def check_may_wait() -> None:
 
     Raises :class:`~django_mcp.server.errors.QuestionMisplaced` with the cure.
     """
-    for alias in _open_transactions():
+    for alias in open_transactions():
         if not _is_outermost(alias):
             raise QuestionMisplaced(
                 f"A question inside a transaction (of the database {alias!r}) would hold its "
                 "locks until the client answers. Ask before `with transaction.atomic():`, and "
                 "if the site has ATOMIC_REQUESTS, register the function with atomic=False."
             )
-
-
-_PLAIN: Final = nullcontext()
-
-
-@contextmanager
-def _savepoints(aliases: Sequence[str]) -> Iterator[None]:
-    with ExitStack() as stack:
-        for alias in aliases:
-            stack.enter_context(_savepoint(alias))
-        yield
 
 
 def _savepoint(alias: str) -> AbstractContextManager[None]:
@@ -63,12 +65,3 @@ def _is_outermost(alias: str) -> bool:
             return True
     except RuntimeError:
         return False
-
-
-def _open_transactions() -> list[str]:
-    return [c.alias for c in connections.all(initialized_only=True) if c.in_atomic_block]
-
-
-def _transactional_aliases() -> list[str]:
-    asked = [name for name, each in connections.settings.items() if each.get("ATOMIC_REQUESTS")]
-    return list(dict.fromkeys((*asked, *_open_transactions())))

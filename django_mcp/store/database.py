@@ -7,7 +7,7 @@ import logging
 import os
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
@@ -21,10 +21,12 @@ logger = logging.getLogger("django_mcp.store")
 
 T = TypeVar("T")
 
-PATIENCE: Final = 1.0
+RETRY_SECONDS: Final = 1.0
 """Seconds after which a transaction that collides with others is given up."""
-LOCKED: Final = 0.2
+LOCK_WAIT_SECONDS: Final = 0.2
 """Seconds for which somebody who tries again waits for SQLite's lock."""
+BATCH_SIZE: Final = 500
+"""Values that one statement names at most: rows that it inserts, or keys."""
 _COLLIDED: Final = ("40001", "40P01", (1205,), (1213,))
 """Deadlocks and their like: states of PostgreSQL, numbers of MySQL."""
 
@@ -52,14 +54,14 @@ def has_loop() -> bool:
     return True
 
 
-def insist(work: Callable[[], T]) -> T:
+def with_retries(work: Callable[[], T]) -> T:
     """Run a transaction, and again where others were in its way or its connection had broken.
 
     A connection that broke may have brought the commit there and not the answer back, so ``work``
     must do no harm when it is done twice. Not within a transaction of the caller's, which would be
     broken as a whole.
     """
-    connection, end = connections[alias()], time.monotonic() + PATIENCE
+    connection, end = connections[alias()], time.monotonic() + RETRY_SECONDS
     while True:
         had_connection = connection.connection is not None
         try:
@@ -96,7 +98,13 @@ def is_locked(error: Exception) -> bool:
     return "locked" in str(error)
 
 
-def wait_briefly() -> None:
+def in_batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Yield ``items`` in parts that fit into one statement."""
+    for start in range(0, len(items), BATCH_SIZE):
+        yield items[start : start + BATCH_SIZE]
+
+
+def shorten_lock_wait() -> None:
     """Let this thread give up soon where SQLite is locked: it will try again.
 
     A function of the site may keep the only lock for writing as long as it likes.
@@ -104,7 +112,7 @@ def wait_briefly() -> None:
     connection = connections[alias()]
     if connection.vendor == "sqlite":
         settings = connection.settings_dict
-        options = {**settings["OPTIONS"], "timeout": LOCKED}
+        options = {**settings["OPTIONS"], "timeout": LOCK_WAIT_SECONDS}
         connection.settings_dict = {**settings, "OPTIONS": options}
 
 
@@ -114,5 +122,10 @@ def available() -> Iterator[None]:
     try:
         yield
     except (OperationalError, InterfaceError) as error:
-        logger.error("The database cannot be used: %s", error)
-        raise Unavailable("The server's database is unavailable; try again") from error
+        raise unavailable(error) from error
+
+
+def unavailable(error: Exception) -> Unavailable:
+    """Log that the database cannot be used; return the answer that says so (HTTP 503)."""
+    logger.error("The database cannot be used: %s", error)
+    return Unavailable("The server's database is unavailable; try again")

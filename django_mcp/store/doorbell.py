@@ -1,7 +1,7 @@
 """The doorbell: a word to another process that there is something to read. It carries nothing.
 
-The only module that knows the channel layer. A ring may be lost, or never sent because there is no
-layer, or none that reaches other processes: whoever waits looks for itself from time to time.
+The only module that knows the channel layer. A wake-up may be lost, or never sent because there is
+no layer, or none that reaches other processes: whoever waits looks for itself from time to time.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ logger = logging.getLogger("django_mcp.doorbell")
 
 GROUP: Final = "django_mcp"
 """Every process that has somebody waiting; for what concerns all of them."""
-REJOIN: Final = 3600
+REJOIN_SECONDS: Final = 3600
 """Seconds after which a process joins again: layers forget members after a day."""
-PAUSE: Final = 1.0
+RETRY_SECONDS: Final = 1.0
 """Seconds to wait when the layer fails, before it is asked again."""
-GATHERING: Final = 0.05
-"""Least seconds between two rings for everybody: a storm of changes is no storm of rings."""
-BRIEFLY: Final = 0.8
+INTERVAL_SECONDS: Final = 0.05
+"""Least seconds between two wake-ups of everybody: a storm of changes is no storm of messages."""
+WAIT_SECONDS: Final = 0.8
 """Seconds that a process without a bell of its own waits for the layer."""
-GIVEN_UP: Final = 10.0
-"""Seconds for which such a process leaves a layer alone that did not take its ring."""
-_RING: Final = {"type": "ring"}
+BACK_OFF_SECONDS: Final = 10.0
+"""Seconds for which such a process leaves a layer alone that did not take its message."""
+_LOOK: Final = {"type": "ring"}
 CHANGED: Final = "changed"
 FORGET: Final = "forget"
-_SILENT: Final = "-"
+_UNREACHABLE: Final = "-"
 """Begins the name of a process that no layer reaches."""
 
 
@@ -48,21 +48,21 @@ class Doorbell:
     def __init__(
         self,
         process_id: str,
-        rung: Callable[[], None],
+        look: Callable[[], None],
         changed: Callable[[], None],
         forget: Callable[[], None],
     ) -> None:
-        self._rung = rung
+        self._look = look
         self._changed = changed
-        self._heard = {CHANGED: changed, FORGET: forget}
+        self._handlers = {CHANGED: changed, FORGET: forget}
         self._layer: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._failed = False
-        self._calling: set[str] = set()
-        self._called = dict.fromkeys(self._heard, float("-inf"))
-        self.channel = _SILENT + process_id
-        """Where to ring for this process. Without a layer it names the process, no more."""
+        self._sending: set[str] = set()
+        self._sent_at = dict.fromkeys(self._handlers, float("-inf"))
+        self.channel = _UNREACHABLE + process_id
+        """Where this process is to be woken. Without a layer it names the process, no more."""
 
     def start(self) -> None:
         """Begin to listen, if there is a layer that reaches other processes."""
@@ -75,43 +75,43 @@ class Doorbell:
             target=self._run, args=(ready,), name="mcp-doorbell", daemon=True
         )
         self._thread.start()
-        ready.wait(PAUSE)
+        ready.wait(RETRY_SECONDS)
 
-    def ring(self, channels: Iterable[str]) -> None:
+    def wake(self, channels: Iterable[str]) -> None:
         """Tell the processes behind ``channels`` to look. From any thread; never fails."""
         for channel in channels:
             if channel == self.channel:
-                self._rung()
-            elif channel and not channel.startswith(_SILENT):
-                self._speak(self._send(channel))
+                self._look()
+            elif channel and not channel.startswith(_UNREACHABLE):
+                self._submit(self._send(channel))
 
-    def ring_everybody(self) -> None:
+    def wake_everybody(self) -> None:
         """Tell every process to look what has changed. From any thread; never fails."""
         self._changed()
-        self._call(CHANGED)
+        self._send_to_all(CHANGED)
 
-    def ring_to_forget(self) -> None:
+    def clear_session_caches(self) -> None:
         """Tell every process to forget its sessions. From any thread; never fails."""
-        self._call(FORGET)
+        self._send_to_all(FORGET)
 
-    def ring_once(self, word: str = CHANGED) -> None:
+    def wake_everybody_once(self, kind: str = CHANGED) -> None:
         """Do the same in a process that listens to nobody, such as a shell, and may end soon.
 
-        Takes less than a second; who cannot be rung finds out by himself.
+        Takes less than a second; who cannot be woken finds out at the next look.
         """
-        if time.monotonic() < self._called[word] + GATHERING:
+        if time.monotonic() < self._sent_at[kind] + INTERVAL_SECONDS:
             return
-        self._called[word] = time.monotonic()
+        self._sent_at[kind] = time.monotonic()
         layer = _layer()
         if layer is None:
             return
-        # A thread, for this one may not be kept waiting, whatever the layer does.
-        ringing = threading.Thread(target=self._ring_once, args=(layer, word), daemon=True)
-        ringing.start()
-        ringing.join(BRIEFLY)
-        if ringing.is_alive() or self._failed:
+        # A thread, for this one may not wait, whatever the layer does.
+        sending = threading.Thread(target=self._send_once, args=(layer, kind), daemon=True)
+        sending.start()
+        sending.join(WAIT_SECONDS)
+        if sending.is_alive() or self._failed:
             self._failed = False
-            self._called = dict.fromkeys(self._called, time.monotonic() + GIVEN_UP)
+            self._sent_at = dict.fromkeys(self._sent_at, time.monotonic() + BACK_OFF_SECONDS)
 
     def close(self) -> None:
         """Stop listening; tests want that."""
@@ -134,66 +134,69 @@ class Doorbell:
         while True:
             began = time.monotonic()
             try:
-                if self.channel.startswith(_SILENT):
+                if self.channel.startswith(_UNREACHABLE):
                     self.channel = await self._layer.new_channel("mcp")
                     ready.set()
-                if time.monotonic() - joined > REJOIN:
+                if time.monotonic() - joined > REJOIN_SECONDS:
                     joined = time.monotonic()
                     await self._layer.group_add(GROUP, self.channel)
-                async with asyncio.timeout(REJOIN):
+                async with asyncio.timeout(REJOIN_SECONDS):
                     message = await self._layer.receive(self.channel)
-                self._recovered()
-                self._heard.get(str(message.get("type")), self._rung)()
+                self._note_success()
+                self._handlers.get(str(message.get("type")), self._look)()
+            except TimeoutError:
+                pass  # it is time to join again, or the layer does not wait for longer
             except Exception as error:
-                # Some layers give up after some seconds in which nobody rang: that is no failure.
-                if time.monotonic() - began < PAUSE:
-                    joined = float("-inf")
-                    self._complain(error)
-                    await asyncio.sleep(PAUSE)
+                # A layer that has come back may have forgotten who had joined.
+                joined = float("-inf")
+                # Some give up after some seconds in which nobody rang: that is no failure.
+                if time.monotonic() - began < RETRY_SECONDS:
+                    self._log_failure(error)
+                    await asyncio.sleep(RETRY_SECONDS)
 
     async def _send(self, channel: str) -> None:
-        await self._layer.send(channel, _RING)
+        await self._layer.send(channel, _LOOK)
 
-    def _call(self, word: str) -> None:
-        if self._loop is not None and word not in self._calling:
-            self._calling.add(word)
-            self._speak(self._send_to_group(word))
+    def _send_to_all(self, kind: str) -> None:
+        if self._loop is not None and kind not in self._sending:
+            self._sending.add(kind)
+            self._submit(self._send_to_group(kind))
 
-    async def _send_to_group(self, word: str) -> None:
-        await asyncio.sleep(self._called[word] + GATHERING - time.monotonic())
-        self._called[word] = time.monotonic()
-        self._calling.discard(word)
-        await self._layer.group_send(GROUP, {"type": word})
+    async def _send_to_group(self, kind: str) -> None:
+        await asyncio.sleep(self._sent_at[kind] + INTERVAL_SECONDS - time.monotonic())
+        self._sent_at[kind] = time.monotonic()
+        self._sending.discard(kind)
+        await self._layer.group_send(GROUP, {"type": kind})
 
-    def _ring_once(self, layer: Any, word: str) -> None:
+    def _send_once(self, layer: Any, kind: str) -> None:
         loop = asyncio.new_event_loop()
         try:
-            loop.run_until_complete(layer.group_send(GROUP, {"type": word}))
+            loop.run_until_complete(layer.group_send(GROUP, {"type": kind}))
         except Exception as error:
-            self._complain(error)
+            self._log_failure(error)
         finally:
             with suppress(Exception):
                 loop.close()
 
-    def _speak(self, coroutine: Any) -> None:
+    def _submit(self, coroutine: Any) -> None:
         if self._loop is None or self._loop.is_closed():
             coroutine.close()
             return
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
-        future.add_done_callback(self._sent)
+        future.add_done_callback(self._note_sent)
 
-    def _sent(self, future: Any) -> None:
+    def _note_sent(self, future: Any) -> None:
         error = None if future.cancelled() else future.exception()
         if error is not None:
-            self._complain(error)
+            self._log_failure(error)
 
-    def _complain(self, error: BaseException) -> None:
+    def _log_failure(self, error: BaseException) -> None:
         # ChannelFull, a lost connection: slower for a while, and nothing is lost.
         level = logging.DEBUG if self._failed else logging.WARNING
         self._failed = True
         logger.log(level, "The channel layer failed; waiting processes poll instead: %r", error)
 
-    def _recovered(self) -> None:
+    def _note_success(self) -> None:
         if self._failed:
             self._failed = False
             logger.info("The channel layer is back")
@@ -204,7 +207,7 @@ class Doorbell:
 
 
 def reaches_others() -> bool:
-    """Return whether there is a layer by which other processes can be rung."""
+    """Return whether there is a layer by which other processes can be woken."""
     return _layer() is not None
 
 
@@ -213,5 +216,5 @@ def _layer() -> Any:
     if DEFAULT_CHANNEL_LAYER not in channel_layers.configs:
         return None
     layer = channel_layers.make_backend(DEFAULT_CHANNEL_LAYER)
-    # One in memory reaches nobody but this process, which is rung without it.
+    # One in memory reaches nobody but this process, which is woken without it.
     return None if isinstance(layer, InMemoryChannelLayer) else layer

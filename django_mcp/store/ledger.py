@@ -1,6 +1,6 @@
 """The ledger: this process's bookkeeping, in batches, on one thread with one connection.
 
-However many calls run and streams are open here, one small transaction writes what they want kept,
+However many calls run and streams are open here, one small transaction writes what they say,
 one query asks what has become of them and one how far their streams are. The thread starts at the
 first need, after a fork, and rests while nothing is in flight. Nothing relies on its being stopped
 in an orderly way.
@@ -12,7 +12,7 @@ import logging
 import secrets
 import threading
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
@@ -21,31 +21,27 @@ from django.db import Error, connections
 
 from ..forks import PerProcess
 from ..protocol.topics import Topic
-from .access.access_watch import Audience
-from .changes.feed import Changes
-from .database import has_collided, is_outage, wait_briefly
-from .delivery.outbox import Process, keep
-from .delivery.records import Batch, Kept
-from .delivery.stream_readers import Readers
-from .delivery.stream_writer import Post
+from .access.access_watch import AccessWatch
+from .changes.feed import ChangeFeed
+from .database import has_collided, is_outage, shorten_lock_wait
+from .delivery.outbox import ATTEMPTS, Process, write_batches
+from .delivery.records import WriteResult, ignore_result
+from .delivery.stream_readers import StreamReaders
+from .delivery.stream_writer import StreamWriter, WriteBatch
 from .doorbell import FORGET, Doorbell
-from .requests.recovery import Settling
-from .requests.running_requests import Requests
+from .in_flight.recovery import Recovery
+from .in_flight.running_requests import RunningRequest, RunningRequests, StopReason
 from .sessions import session_cache
-from .sessions.session_rows import note_use
+from .sessions.session_use import SessionUse
 from .sweep import Sweep
 
 logger = logging.getLogger("django_mcp.store")
 
-PAUSE: Final = 0.5
-"""Seconds between two looks while something is in flight; a ring comes sooner."""
+PAUSE_SECONDS: Final = 0.5
+"""Seconds between two looks while something is in flight; a wake-up comes sooner."""
 
-DIRECTLY: Final = 2.0
+SEND_UNWRITTEN_SECONDS: Final = 2.0
 """Seconds after which what cannot be written is sent on the connection that waits for it."""
-REFUSALS: Final = 10
-"""After so many attempts, what a database that is there does not take is left out; after as many
-more without it, the calls are given up.
-"""
 
 
 class Ledger:
@@ -54,22 +50,24 @@ class Ledger:
     def __init__(self) -> None:
         self.process_id = secrets.token_hex(16)
         forget = session_cache.memory().clear
-        self.doorbell = Doorbell(self.process_id, self.ring, self._changed, forget)
-        self.readers = Readers(lambda: self.doorbell.channel)
-        self.audience = Audience()
-        self.requests = Requests(self.process_id, self.audience)
-        self.changes = Changes(self.ring_everybody)
-        self.settling = Settling()
+        self.doorbell = Doorbell(self.process_id, self.look_now, self._look_for_changes, forget)
+        self.readers = StreamReaders(lambda: self.doorbell.channel)
+        self.access_watch = AccessWatch()
+        self.requests = RunningRequests(self.process_id, self.access_watch)
+        self.changes = ChangeFeed(self.wake_everybody)
+        self.recovery = Recovery()
         self.sweep = Sweep()
+        self.use = SessionUse()
         self._lock = threading.Lock()
-        self._wanting: dict[Post, None] = {}
-        self._looks_soon = False
+        self._to_write: dict[StreamWriter, None] = {}
+        self._is_wake_planned = False
         """Whether the thread comes by itself for those whose moment has not come yet."""
-        self._used: Counter[str] = Counter()
-        self._errands: deque[Callable[[], None]] = deque()
+        self._jobs: deque[Callable[[], None]] = deque()
         self._awake = threading.Event()
-        self._rung = False
-        self._resting = True
+        self._has_activity = False
+        self._is_due = False
+        self.is_resting = True
+        """Whether its thread waits to be woken: it does not come by itself."""
         self._started = False
         self._thread: threading.Thread | None = None
         self._closing = False
@@ -79,69 +77,79 @@ class Ledger:
         self._is_writing = False
 
     def channel(self) -> str:
-        """Return where other processes can ring for this one."""
+        """Return the channel by which other processes wake this one."""
         self._start()
         return self.doorbell.channel
 
-    def submit(self, post: Post) -> None:
-        """Write what ``post`` wants kept, once it is due."""
+    def submit(self, writer: StreamWriter) -> None:
+        """Write what ``writer`` has to write, once it is due."""
         with self._lock:
-            self._wanting[post] = None
-            if post.due and self._looks_soon:
+            self._to_write[writer] = None
+            if writer.write_at and self._is_wake_planned:
                 return
-            self._looks_soon = True
+            self._is_wake_planned = True
         self.wake()
 
     def touch(self, session_id: str) -> None:
-        """Note that a session has been used, at the next look."""
-        with self._lock:
-            self._used[session_id] += 1
-        self.stir()
+        """Note that a session has been used."""
+        self.use.note(session_id)
+        self.note_activity()
 
-    def stir(self) -> None:
-        """See to what the dead have left and to old rows, as somebody uses the database anyway."""
-        self.settling.stir()
-        self.sweep.stir()
-        self.nudge()
+    def note_activity(self) -> None:
+        """Recover what dead processes left, and clean: the database is in use. From any thread."""
+        self._has_activity = True
+        if self.is_resting:
+            self.start_looking()
 
-    def run(self, errand: Callable[[], None]) -> None:
+    def add_request(self, running: RunningRequest) -> None:
+        """Watch a call in flight. From any thread."""
+        self.requests.add(running)
+        if self.is_resting:
+            self.start_looking()
+
+    def run(self, job: Callable[[], None]) -> None:
         """Run something small that needs the database, soon, with nobody waiting for it."""
-        self._errands.append(errand)
+        self._jobs.append(job)
         self.wake()
 
-    def ring(self) -> None:
+    def write_use(self) -> None:
+        """Write soon how sessions have been used, which otherwise waits for others to come."""
+        if self.use:
+            self.run(lambda: self.use.write(at_once=True))
+
+    def look_now(self) -> None:
         """Look at once: there is something to read."""
-        self._rung = True
+        self._is_due = True
         self.wake()
 
-    def announce(self, server: str, topics: Iterable[Topic]) -> None:
+    def publish_later(self, server: str, topics: Iterable[Topic]) -> None:
         """Write soon that topics have changed, for a thread that cannot do so itself."""
-        self.changes.announce(server, topics)
+        self.changes.publish_later(server, topics)
         self.wake()
 
-    def ring_everybody(self) -> None:
+    def wake_everybody(self) -> None:
         """Tell all processes that something has changed."""
         if self._started:
-            self.doorbell.ring_everybody()
+            self.doorbell.wake_everybody()
         else:
-            self.doorbell.ring_once()
+            self.doorbell.wake_everybody_once()
 
-    def ring_to_forget(self) -> None:
+    def clear_session_caches(self) -> None:
         """Tell all processes that a session is not any more as they may remember it."""
         if self._started:
-            self.doorbell.ring_to_forget()
+            self.doorbell.clear_session_caches()
         else:
-            self.doorbell.ring_once(FORGET)
+            self.doorbell.wake_everybody_once(FORGET)
 
     def wake(self) -> None:
         """Start the thread, or wake it up."""
         self._start()
         self._awake.set()
 
-    def nudge(self) -> None:
-        """See to it that the thread looks from time to time, as something is in flight now."""
-        if self._resting:
-            self._resting = False
+    def start_looking(self) -> None:
+        """Let the thread look from time to time, as something is in flight now."""
+        if self.is_resting:
+            self.is_resting = False
             self.wake()
 
     def tick(self) -> None:
@@ -150,25 +158,29 @@ class Ledger:
             self._look_after_rows()
         finally:
             # Last, and no oftener: users may be in another database, which may be away. And also
-            # if this one is: who stays while nobody can be asked does not stay for long.
-            if time.monotonic() - self._asked >= PAUSE:
+            # if this one is: whoever goes on while nobody can be asked does not go on for long.
+            if time.monotonic() - self._asked >= PAUSE_SECONDS:
                 self._asked = time.monotonic()
-                self.audience.look()
+                self.access_watch.look()
 
     def _look_after_rows(self) -> None:
+        if self._has_activity:
+            self._has_activity = False
+            self.recovery.note_activity()
+            self.sweep.note_activity()
         self._write()
-        if self._rung or time.monotonic() - self._looked >= PAUSE:
-            self._rung = False
+        if self._is_due or time.monotonic() - self._looked >= PAUSE_SECONDS:
+            self._is_due = False
             self._looked = time.monotonic()
             # First what needs no database, which may be away.
-            self.requests.pulse()
+            self.requests.want_rows_for_long_calls()
             self._write()
-            self._note_use()
+            self.use.write()
             self.requests.look()
             self.requests.renew()
             if self.readers or self.requests.has_rows:
-                self.settling.stir()
-            self.doorbell.ring(self.settling.tick())
+                self.recovery.note_activity()
+            self.doorbell.wake(self.recovery.tick())
             self.readers.look()
             self._failures = 0
         if self.changes.tick():
@@ -192,143 +204,146 @@ class Ledger:
                 return
             self._started = True
             self.doorbell.start()
-            self._thread = threading.Thread(target=self._live, name="mcp-ledger", daemon=True)
+            self._thread = threading.Thread(target=self._run, name="mcp-ledger", daemon=True)
             self._thread.start()
 
-    def _live(self) -> None:
-        wait_briefly()
+    def _run(self) -> None:
+        shorten_lock_wait()
         is_quiet = False
         while not self._closing:
             # Not before a whole pause in which there was nothing: calls that come and go would
             # wake it one by one. Set before it is asked whether there is anything: whoever adds
             # something after that finds it set, and wakes the thread.
-            self._resting = is_quiet
+            self.is_resting = is_quiet
             is_busy = self._is_busy()
-            self._resting = is_quiet and not is_busy
-            was_woken = self._awake.wait(None if self._resting else self._pause())
+            self.is_resting = is_quiet and not is_busy
+            was_woken = self._awake.wait(None if self.is_resting else self._pause())
             is_quiet = not (is_busy or was_woken)
             self._awake.clear()
             try:
                 self.tick()
             except Error as error:
-                self._bear(error)
-                time.sleep(PAUSE)
+                self._log_failure(error)
+                time.sleep(PAUSE_SECONDS)
             except Exception:
                 logger.exception("The bookkeeping failed; it goes on")
-                time.sleep(PAUSE)
+                time.sleep(PAUSE_SECONDS)
         # What cannot be written any more is as lost as if the process had been killed.
         with suppress(Exception):
-            self._note_use()
+            self.use.write(at_once=True)
             self._write()
         connections.close_all()
 
     def _pause(self) -> float:
         """Return how many seconds the thread may sleep, unless it is woken."""
         with self._lock:
-            moments = [post.due - time.monotonic() for post in self._wanting if post.due]
-        return max(0, min(PAUSE, self.changes.pause, self.sweep.pause, *moments))
+            moments = [
+                writer.write_at - time.monotonic() for writer in self._to_write if writer.write_at
+            ]
+        return max(0, min(PAUSE_SECONDS, self.changes.pause, self.sweep.pause, *moments))
 
     def _is_busy(self) -> bool:
-        in_flight = self.requests or self.readers or self.changes or self.settling or self.sweep
-        return bool(in_flight or self._wanting or self._used or self._errands)
+        in_flight = self.requests or self.readers or self.changes or self.recovery or self.sweep
+        return bool(in_flight or self._to_write or self.use or self._has_activity or self._jobs)
 
-    def _changed(self) -> None:
-        self.changes.ring()
+    def _look_for_changes(self) -> None:
+        self.changes.look_soon()
         self.wake()
-
-    def _note_use(self) -> None:
-        with self._lock:
-            used, self._used = self._used, Counter()
-        try:
-            note_use(used)
-        except Error:
-            with self._lock:
-                self._used += used
-            raise
 
     @property
     def is_writing(self) -> bool:
         """Whether there is something that is still to be written."""
-        return bool(self._wanting or self._is_writing)
+        return bool(self._to_write or self._jobs or self._is_writing)
 
     def _write(self) -> None:
         self._is_writing = True
         try:
-            self._run_errands()
-            self._write_posts()
+            self._run_jobs()
+            self._write_streams()
         finally:
             self._is_writing = False
 
-    def _write_posts(self) -> None:
+    def _write_streams(self) -> None:
         now = time.monotonic()
         with self._lock:
-            posts = [post for post in self._wanting if post.due <= now]
-            for post in posts:
-                del self._wanting[post]
-            self._looks_soon = bool(self._wanting)
-        batches = [batch for post in posts if not (batch := post.take()).empty]
+            writers = [writer for writer in self._to_write if writer.write_at <= now]
+            for writer in writers:
+                del self._to_write[writer]
+            self._is_wake_planned = bool(self._to_write)
+        batches = [batch for writer in writers if not (batch := writer.take()).empty]
         if not batches:
             return
-        self.sweep.stir()
-        for batch, kept in zip(batches, self._keep(batches), strict=True):
-            if isinstance(kept, Kept):
-                self._note_kept(batch, kept)
+        self.sweep.note_activity()
+        for batch, written in zip(batches, self._write_batches(batches), strict=True):
+            if isinstance(written, WriteResult):
+                self._note_written(batch, written)
             else:
-                self._put_off(batch, kept)
+                self._retry_later(batch, written)
 
-    def _keep(self, batches: list[Batch]) -> list[Kept | Error]:
+    def _write_batches(self, batches: list[WriteBatch]) -> list[WriteResult | Exception]:
         try:
-            return keep(batches, Process(self.process_id, self.doorbell.channel))
+            return write_batches(batches, Process(self.process_id, self.doorbell.channel))
         except Exception:
             with self._lock:
                 for batch in batches:
-                    batch.post.give_back(batch)
-                    self._wanting[batch.post] = None
+                    batch.writer.put_back(batch)
+                    self._to_write[batch.writer] = None
             raise
 
-    def _note_kept(self, batch: Batch, kept: Kept) -> None:
-        post = batch.post
-        self._failures, post.failing_since = 0, None
-        if batch.unsure:
-            self.submit(post)  # for what came after it
-        post.is_kept, post.stored = not kept.lost, batch.next_seq - 1
-        post.listener(kept)
-        if kept.gone:
+    def _note_written(self, batch: WriteBatch, written: WriteResult) -> None:
+        writer = batch.writer
+        self._failures, writer.failing_since = 0, None
+        if batch.is_unsure:
+            self.submit(writer)  # for what came after it
+        writer.has_rows, writer.stored = not written.lost, batch.next_seq - 1
+        for call in written.cancelled:
+            # Before it had a row, at another process. Those that write are calls which run here.
+            assert isinstance(call, RunningRequest)
+            call.stop(StopReason.CANCELLED)
+        # First: it may add the reader that is then given what was written.
+        writer.on_written(written)
+        if written.is_deleted:
             ends = [message for message, call in batch.messages if call]
-            self.readers.conclude(post.id, ends, closed=batch.closes)
-        self.readers.offer(post.id, kept.messages, closed=batch.closes)
-        if post.reader != self.doorbell.channel:
-            self.doorbell.ring([post.reader])
+            self.readers.conclude(writer.id, ends, closed=batch.closes)
+        self.readers.offer(writer.id, written.messages, epoch=writer.epoch, closed=batch.closes)
+        if writer.reader != self.doorbell.channel:
+            self.doorbell.wake([writer.reader])
+        if batch.closes:
+            # They know each other: left so, they would wait for the garbage collector.
+            writer.on_written = ignore_result
 
-    def _put_off(self, batch: Batch, error: Error) -> None:
-        """Try again later; how the calls ended their client hears on its connection anyway."""
-        post = batch.post
-        self._bear(error)
-        if batch.refusals >= REFUSALS:
-            if batch.is_abridged:
+    def _retry_later(self, batch: WriteBatch, error: Exception) -> None:
+        """Try again later; how the calls ended is sent on their client's connection anyway."""
+        writer = batch.writer
+        if isinstance(error, Error):
+            self._log_failure(error)
+        else:
+            logger.error("What a call says has no form in the database", exc_info=error)
+        if batch.attempts >= ATTEMPTS:
+            if batch.is_reduced:
                 self._give_up(batch)
                 return
-            batch.refusals = 0
-            post.abridge(batch)
-        post.give_back(batch)
+            batch.attempts = 0
+            writer.drop_contents(batch)
+        writer.put_back(batch)
         with self._lock:
-            self._wanting[post] = None
+            self._to_write[writer] = None
         if is_outage(error):
-            post.failing_since = post.failing_since or time.monotonic()
-            rest = post.rest()
-            if rest and time.monotonic() - post.failing_since >= DIRECTLY:
+            writer.failing_since = writer.failing_since or time.monotonic()
+            rest = writer.unwritten_end()
+            if rest and time.monotonic() - writer.failing_since >= SEND_UNWRITTEN_SECONDS:
                 # Not before the end: who lost the connection then could not come back for more.
-                post.listener(Kept())
-                self.readers.offer(post.id, rest, closed=True)
+                writer.on_written(WriteResult())
+                self.readers.offer(writer.id, rest, epoch=writer.epoch, closed=True)
 
-    def _give_up(self, batch: Batch) -> None:
-        """Let the calls of a POST end: not even that could be written."""
-        logger.error("The database takes nothing of a call, which is ended")
+    def _give_up(self, batch: WriteBatch) -> None:
+        """Go on without a POST's rows: not even how its calls have ended could be written."""
+        logger.error("The database takes nothing of a call")
         ends = [message for message, call in batch.messages if call]
-        batch.post.listener(Kept(lost=True))
-        self.readers.conclude(batch.post.id, ends, closed=batch.closes)
+        batch.writer.on_written(WriteResult(lost=True, is_refused=True))
+        self.readers.conclude(batch.writer.id, ends, closed=batch.closes)
 
-    def _bear(self, error: Error) -> None:
+    def _log_failure(self, error: Exception) -> None:
         """Live on without the database; say so once, unless only a connection had broken."""
         if not has_collided(error):
             self._failures += 1
@@ -336,14 +351,14 @@ class Ledger:
             logger.log(level, "The database cannot be used; what is waiting waits on: %s", error)
             connections.close_all()
 
-    def _run_errands(self) -> None:
-        while self._errands:
-            errand = self._errands.popleft()
+    def _run_jobs(self) -> None:
+        while self._jobs:
+            job = self._jobs.popleft()
             try:
-                errand()
+                job()
             except Error as error:
-                self._errands.appendleft(errand)
-                self._bear(error)
+                self._jobs.appendleft(job)
+                self._log_failure(error)
                 return
 
 

@@ -26,7 +26,7 @@ PARAMETERS: Final = tuple(f"\0parameter {number}" for number in range(MOST))
 
 
 @dataclass(frozen=True, slots=True)
-class _Statement:
+class _CompiledQuery:
     """What the compiler has made of a queryset."""
 
     sql: str
@@ -51,7 +51,7 @@ class _Statement:
         return rows
 
 
-class Prepared:
+class PreparedQuery:
     """A query for the rows with some values in one column.
 
     ``build`` gets those of :data:`PARAMETERS` that stand for them, and returns it as
@@ -61,7 +61,7 @@ class Prepared:
 
     def __init__(self, build: Callable[[Sequence[str]], QuerySet[Any, tuple[Any, ...]]]) -> None:
         self._build = build
-        self._statements: dict[tuple[str, int], _Statement] = {}
+        self._statements: dict[tuple[str, int], _CompiledQuery] = {}
 
     def run(self, given: Sequence[str]) -> list[list[Any]]:
         """Return the rows of up to :data:`MOST` values, of one at least: one statement."""
@@ -77,12 +77,12 @@ class Prepared:
             self._statements[connection.alias, size] = statement
         return statement.run(connection, given)
 
-    def _write(self, connection: BaseDatabaseWrapper, size: int) -> _Statement:
+    def _write(self, connection: BaseDatabaseWrapper, size: int) -> _CompiledQuery:
         compiler = self._build(PARAMETERS[:size]).query.get_compiler(connection=connection)
         sql, parameters = compiler.as_sql()
         converters = compiler.get_converters(column for column, *_ in compiler.select)
         numbers = {name: number for number, name in enumerate(PARAMETERS)}
-        return _Statement(
+        return _CompiledQuery(
             sql,
             tuple(parameters),
             [(at, numbers[each]) for at, each in enumerate(parameters) if each in PARAMETERS],

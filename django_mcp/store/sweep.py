@@ -20,7 +20,7 @@ from django.db.models import Q
 
 from ..clock import DatabaseNow
 from ..models import Claim
-from .cleanup import Batch, Kind, kinds
+from .cleanup import CleanupRule, CleanupStep, cleanup_rules
 from .database import alias, has_collided, is_outage
 
 logger = logging.getLogger("django_mcp.store")
@@ -44,7 +44,7 @@ JOB: Final = "cleaning"
 class _Turn:
     """One kind of which something may be left to do in this round."""
 
-    kind: Kind
+    kind: CleanupRule
     due: float
     """When it may take its next step, by the monotonic clock."""
     is_behind: bool = False
@@ -78,8 +78,8 @@ class Sweep:
         due = min(turn.due for turn in self._turns)
         return max(0.0, max(self._step, due) - time.monotonic())
 
-    def stir(self) -> None:
-        """See to it that there is another round, for something is written. From any thread."""
+    def note_activity(self) -> None:
+        """Let there be another round, for something is written. From any thread."""
         self._due = True
 
     def tick(self) -> None:
@@ -96,7 +96,7 @@ class Sweep:
             is_ours = _claim(self._owner)
         except DatabaseError as error:
             self._round = now + (LOOK_SECONDS if has_collided(error) else ROUND_SECONDS)
-            _bear(error, "What is old is not removed, for none could be chosen to do so")
+            _log_failure(error, "What is old is not removed, for none could be chosen to do so")
             return
         self._due, self._round = False, now + ROUND_SECONDS
         if not is_ours:
@@ -106,30 +106,30 @@ class Sweep:
         self._share = min(MOST_SHARE, 2 * self._share) if is_behind else SHARE
         # What is under way goes on where it is.
         under_way = {turn.kind.name for turn in self._turns}
-        self._turns += [_Turn(kind, now) for kind in kinds() if kind.name not in under_way]
+        self._turns += [_Turn(kind, now) for kind in cleanup_rules() if kind.name not in under_way]
 
     def _take(self, turn: _Turn) -> None:
         begun = time.monotonic()
         done = _forget(turn)
         ended = time.monotonic()
         self._step = begun + (ended - begun) / self._share
-        turn.is_behind = done.more and not done.in_vain
+        turn.is_behind = done.more and not done.found_nothing
         # Behind all others that are ready.
-        turn.due = ended + (LOOK_SECONDS if done.in_vain else 0)
+        turn.due = ended + (LOOK_SECONDS if done.found_nothing else 0)
         if not done.more:
             self._turns.remove(turn)
 
 
-def _forget(turn: _Turn) -> Batch:
+def _forget(turn: _Turn) -> CleanupStep:
     try:
         return turn.kind.forget(STEP_ROWS)
     except DatabaseError as error:
         # The next round is soon enough: others write, and messages must not wait for this.
-        _bear(error, f"Old {turn.kind.name} could not be removed")
-        return Batch(0, more=False)
+        _log_failure(error, f"Old {turn.kind.name} could not be removed")
+        return CleanupStep(0, more=False)
 
 
-def _bear(error: DatabaseError, what: str) -> None:
+def _log_failure(error: DatabaseError, what: str) -> None:
     """Say what has failed, unless others were in the way; raises if the database is away."""
     if is_outage(error):
         raise error

@@ -1,4 +1,4 @@
-"""What a request of a test came to, with assertions."""
+"""The answer to a request of a test, with assertions."""
 
 from __future__ import annotations
 
@@ -15,14 +15,19 @@ class MCPFailure(AssertionError):
 
 
 class Answer:
-    """The answer to one request, with assertions that can be chained."""
+    """The answer to one request, with assertions that can be chained.
+
+    Each ``assert_`` method raises ``AssertionError``, or returns the answer again.
+    """
 
     def __init__(self, response: HttpResponse) -> None:
         self.http = response
-        *said, last = _messages(response) or [{}]
+        """The HTTP response."""
+        *notifications, last = _messages(response) or [{}]
         self.message: dict[str, Any] = last
-        self.said: list[dict[str, Any]] = said
-        """What the call said before it ended: notifications of progress, log messages."""
+        """The JSON-RPC response; empty where there is none."""
+        self.said: list[dict[str, Any]] = notifications
+        """The notifications before it: of progress, and log messages."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.http.status_code} {self.message}>"

@@ -10,7 +10,7 @@ from django.contrib.admin.models import LogEntry
 from django_mcp.models import PendingRequest
 from django_mcp.store.ledger import ledger
 
-from .planting import REQUESTS, plant_requests
+from .rows import REQUESTS, plant_requests
 
 
 def cancelled() -> set[uuid.UUID]:
@@ -33,7 +33,7 @@ def cancel(client, *rows: PendingRequest) -> list[str]:
 def test_the_button_tells_a_call_to_end_and_its_process_to_look(admin_client, monkeypatch):
     row, other = plant_requests(2, channel="mcp!elsewhere")
     rung: list[str] = []
-    monkeypatch.setattr(ledger().doorbell, "ring", rung.extend)
+    monkeypatch.setattr(ledger().doorbell, "wake", rung.extend)
     page = admin_client.get(f"{REQUESTS}{row.pk}/change/").content.decode()
     assert f'action="{REQUESTS}{row.pk}/cancel/"' in page
     assert press(admin_client, row) == ["1 request is told to end."]

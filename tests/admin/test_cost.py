@@ -14,7 +14,7 @@ from django_mcp.admin import readonly
 from django_mcp.admin.changelist import LISTED
 from django_mcp.models import PendingRequest, Session
 
-from .planting import REQUESTS, SESSIONS, plant_requests, plant_sessions
+from .rows import REQUESTS, SESSIONS, plant_requests, plant_sessions
 
 MANY = 20_000
 LISTS = [
@@ -111,7 +111,7 @@ def test_names_are_looked_for_among_the_newest_rows(admin_client, monkeypatch):
     assert admin_client.get(f"{SESSIONS}?q=claude-a").context["cl"].result_count == 0
 
 
-def test_so_are_parts_of_users_names(admin_client, anna, monkeypatch):
+def test_parts_of_users_names_are_looked_for_among_the_newest_rows(admin_client, anna, monkeypatch):
     monkeypatch.setattr(readonly, "SEARCHED", 10)
     plant_sessions(10)
     plant_sessions(user=anna, idle=timedelta(days=1))

@@ -9,7 +9,7 @@ from django.test import Client
 from django_mcp.admin.changelist import LISTED
 from django_mcp.models import Session
 
-from .planting import SESSIONS, plant_sessions
+from .rows import SESSIONS, plant_sessions
 
 IDLE = timedelta(days=2)
 

@@ -1,16 +1,17 @@
 from __future__ import annotations
 
 import pytest
+from django.contrib.admin.templatetags.admin_urls import admin_urlname
 from django.urls import reverse
 
+from django_mcp.auth import Principal
 from django_mcp.models import PendingRequest, Session
-from django_mcp.principal import Principal
 from django_mcp.protocol.lifecycle import Sender
 from django_mcp.protocol.versions import R2025_11_25
 from django_mcp.store.sessions.finding import digest
-from django_mcp.store.sessions.session_rows import SessionStore
+from django_mcp.store.sessions.session_rows import open_session
 
-from .planting import REQUESTS, SESSIONS, plant_requests, plant_sessions
+from .rows import REQUESTS, SESSIONS, plant_requests, plant_sessions
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def test_there_is_no_action_that_deletes(admin_client, urls, url):
 def test_a_user_can_be_deleted_together_with_their_sessions(admin_client, anna):
     [session] = plant_sessions(user=anna)
     plant_requests(session=session, user=anna)
-    url = reverse("admin:auth_user_delete", args=[anna.pk])
+    url = reverse(admin_urlname(anna._meta, "delete"), args=[anna.pk])
     admin_client.post(url, {"post": "yes"})
     assert not Session.objects.exists()
     assert not PendingRequest.objects.exists()
@@ -96,7 +97,7 @@ def test_strangers_are_sent_to_the_login(client, urls):
 def test_no_page_shows_the_secret_of_a_session_or_its_digest(admin_client, admin_user):
     principal = Principal(user=admin_user)
     sender = Sender({"name": "claude-code"}, {}, "info")
-    info, secret = SessionStore("support-desk").open(principal, R2025_11_25, sender)
+    info, secret = open_session("support-desk", principal, R2025_11_25, sender)
     [request] = plant_requests(session_id=info.id, user=admin_user)
     pages = (
         SESSIONS,

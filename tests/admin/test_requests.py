@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from django_mcp.models import PendingRequest
 
-from .planting import REQUESTS, plant_requests, plant_sessions
+from .rows import REQUESTS, plant_requests, plant_sessions
 
 
 def listed(client, query: str = "") -> list[PendingRequest]:

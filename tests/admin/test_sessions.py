@@ -7,7 +7,7 @@ import pytest
 
 from django_mcp.models import PendingRequest, Session
 
-from .planting import SESSIONS, plant_requests, plant_sessions
+from .rows import SESSIONS, plant_requests, plant_sessions
 
 DAY = timedelta(days=1)
 
@@ -30,7 +30,7 @@ def test_the_list_shows_who_does_what_since_when(admin_client, anna):
     )
     page = text(admin_client)
     shown = (str(session.pk)[:8], "support-desk", "ready", "anna", "laptop", "claude-code")
-    for fact in (*shown, "2025-11-25", ">34<", "3\xa0minutes ago</time>", "opened <time"):
+    for fact in (*shown, "2025-11-25", ">34<", "3\xa0minutes ago</time>", "active <time"):
         assert fact in page
 
 
@@ -45,7 +45,7 @@ def test_the_list_may_be_empty(admin_client):
     assert "0 sessions" in text(admin_client)
 
 
-def test_the_session_that_was_active_last_comes_first(admin_client):
+def test_the_session_that_was_opened_last_comes_first(admin_client):
     old, new = (plant_sessions(idle=idle)[0] for idle in (DAY / 2, timedelta()))
     assert listed(admin_client) == [new, old]
     assert listed(admin_client, "?o=6") == [old, new]

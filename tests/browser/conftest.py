@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from tests.support.caller import Caller
+from tests.support.entrances import ServerEntrance
+
 from .serving import Site, running_site, serving_pages
-from .speaking import Speaker, speaker_at
 
 if TYPE_CHECKING:
     from .chromium import Browser
@@ -113,21 +115,17 @@ def admin(login: str, browser: Browser, site: Site) -> Browser:
 
 
 @pytest.fixture
-def speaker(site: Site) -> Iterator[Speaker]:
+def caller(site: Site) -> Caller:
     """An MCP client without a session."""
-    with speaker_at(site.url) as client:
-        yield client
+    return Caller(ServerEntrance(site.origin))
 
 
 @pytest.fixture
-def enter(site: Site) -> Iterator[Callable[[str], Speaker]]:
+def enter(caller: Caller) -> Callable[[str], Caller]:
     """Give a function that opens a session, as a client of some name."""
-    with ExitStack() as stack:
+    return lambda name: caller.opened(clientInfo=named(name))
 
-        def open_session(name: str) -> Speaker:
-            client = stack.enter_context(speaker_at(site.url))
-            client.enter(name)
-            client.confirm()
-            return client
 
-        yield open_session
+def named(name: str) -> dict[str, str]:
+    """Return what a client of some name says of itself."""
+    return {"name": name, "version": "1.0"}

@@ -12,7 +12,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from tests.conformance.servers import CHECKOUT, HOST, RunningServer, free_port, wait_until_ready
+from tests.support.servers import CHECKOUT, HOST, RunningServer, free_port, wait_until_ready
 
 PAGES = Path(__file__).resolve().parent / "pages"
 PREPARE_SECONDS = 60
@@ -23,11 +23,6 @@ READ_BY_THE_EXAMPLE = ("DJANGO_", "DATABASE_", "REDIS_", "DEMO_")
 
 class Site(RunningServer):
     """The example project, as it is served."""
-
-    @property
-    def origin(self) -> str:
-        """The start of all its addresses."""
-        return f"http://{HOST}:{self.port}"
 
     def at(self, path: str) -> str:
         """Return the address of a path."""

@@ -6,7 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-import httpx
+from tests.support.messages import opening, request
+
+from .conftest import named
 
 if TYPE_CHECKING:
     from .chromium import Browser
@@ -52,10 +54,13 @@ def test_a_page_of_another_origin_can_do_nothing(
     assert sessions_named(admin, site, "intruder") == 0
 
 
-def test_nor_without_asking_first(admin: Browser, site: Site, foreign_origin: str) -> None:
+def test_a_page_of_another_origin_can_do_nothing_without_a_preflight_either(
+    admin: Browser, site: Site, foreign_origin: str
+) -> None:
     """A form's content type needs no preflight, and the answer need not be readable to do harm."""
     admin.open(f"{foreign_origin}/client.html?endpoint=none")
-    body = httpx.Request("POST", site.url, json=initialize("smuggler")).content.decode()
+    params = opening("2025-11-25", clientInfo=named("smuggler"))
+    body = json.dumps(request("initialize", **params))
 
     seen = admin.run(SMUGGLE, site.url, body)
 
@@ -74,13 +79,6 @@ return fetch(url, wish).then((response) => response.type);
 def statuses(browser: Browser, url: str) -> list[int]:
     """Return what the browser's requests to an address were answered."""
     return [each.status for each in browser.exchanges() if each.url == url and each.status]
-
-
-def initialize(name: str) -> dict[str, Any]:
-    """Return the message that would open a session."""
-    client = {"name": name, "version": "1.0"}
-    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
-    return {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
 
 
 def sessions_named(admin: Browser, site: Site, name: str) -> int:

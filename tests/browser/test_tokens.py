@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .speaking import Speaker
+from tests.support.caller import Caller
+
+from .conftest import named
 
 if TYPE_CHECKING:
     from .chromium import Browser
@@ -28,16 +30,16 @@ def issue(admin: Browser, site: Site, name: str) -> str:
 
 
 def test_the_secret_is_shown_once_and_opens_the_endpoint(
-    admin: Browser, site: Site, speaker: Speaker
+    admin: Browser, site: Site, caller: Caller
 ) -> None:
     secret = issue(admin, site, "laptop")
     assert secret.startswith("mcp_")
     assert admin.source.count(secret) == 1
     assert secret not in str(admin.driver.get_cookies())
 
-    speaker.headers["Authorization"] = f"Bearer {secret}"
-    speaker.enter("holder-of-a-token")
-    assert speaker.ask("tools/list")["tools"]
+    holder = caller.with_headers(Authorization=f"Bearer {secret}")
+    member = holder.opened(clientInfo=named("holder-of-a-token"))
+    assert member.call("tools/list").result["tools"]
     admin.open(site.at("/admin/django_mcp/session/"))
     principal = admin.in_row("holder-of-a-token", ".field-belongs_to").text
     assert principal.startswith("admin\n")  # not the demo's agent
@@ -74,9 +76,9 @@ def test_the_list_shows_state_and_expiry_at_any_width(
         assert cell["x"] + cell["width"] <= width
 
 
-def test_the_button_revokes_a_token(admin: Browser, site: Site, speaker: Speaker) -> None:
-    speaker.headers["Authorization"] = f"Bearer {issue(admin, site, 'borrowed')}"
-    speaker.enter("borrower")
+def test_the_button_revokes_a_token(admin: Browser, site: Site, caller: Caller) -> None:
+    borrower = caller.with_headers(Authorization=f"Bearer {issue(admin, site, 'borrowed')}")
+    member = borrower.opened(clientInfo=named("borrower"))
     admin.open(site.at(TOKENS))
     admin.follow(admin.in_row("borrowed", "th a"))
     assert admin.text(".mcp-badge") == "active"
@@ -87,16 +89,16 @@ def test_the_button_revokes_a_token(admin: Browser, site: Site, speaker: Speaker
     assert admin.text(".messagelist .success") == "1 token was revoked."
     assert admin.text(".mcp-badge") == "revoked"
     assert admin.find_all(".mcp-end") == []
-    assert speaker.send("tools/list", id=1).status_code == 401
+    assert member.call("tools/list").status == 401
     admin.follow(".deletelink")
     admin.follow("#content form [type=submit]")
     assert admin.text(".messagelist .success").endswith("was deleted successfully.")
     assert admin.errors() == []
 
 
-def test_a_revoked_token_is_refused(admin: Browser, site: Site, speaker: Speaker) -> None:
-    speaker.headers["Authorization"] = f"Bearer {issue(admin, site, 'lost phone')}"
-    speaker.enter("thief")
+def test_a_revoked_token_is_refused(admin: Browser, site: Site, caller: Caller) -> None:
+    thief = caller.with_headers(Authorization=f"Bearer {issue(admin, site, 'lost phone')}")
+    member = thief.opened(clientInfo=named("thief"))
 
     admin.open(site.at(TOKENS))
     admin.in_row("lost phone", ".action-select").click()
@@ -105,9 +107,9 @@ def test_a_revoked_token_is_refused(admin: Browser, site: Site, speaker: Speaker
 
     assert admin.text(".messagelist .success") == "1 token was revoked."
     assert "revoked" in admin.row("lost phone").text
-    response = speaker.send("tools/list", id=1)
-    assert response.status_code == 401
-    assert response.headers["WWW-Authenticate"].endswith('error="invalid_token"')
+    answer = member.call("tools/list")
+    assert answer.status == 401
+    assert answer.headers["www-authenticate"].endswith('error="invalid_token"')
 
 
 def test_the_user_is_picked_by_search(admin: Browser, site: Site) -> None:

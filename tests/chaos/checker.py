@@ -130,7 +130,7 @@ class _Checker:
         self._check_routes(story)
         self._check_order(story)
         terminals = story.terminals
-        if len(terminals) > 1:
+        if story.is_told_twice:
             self._found.blame("duplicated", story.key, f"{len(terminals)} terminal messages")
         if terminals:
             self._count_ended(story, terminals[0])

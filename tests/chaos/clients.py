@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 from . import wire
 from .following import BOUND, FIRST_PAUSE, LONGEST_PAUSE, Exchange, Heard, ignore
-from .hearing import Listener, running
 from .ledger import Ledger, nonce
+from .listener import Listener, running
 
 NEWEST_LEGACY, OLDER_LEGACY = "2025-11-25", "2025-06-18"
 MEDIA = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}

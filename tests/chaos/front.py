@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tests.balancer import Balancer, Passed, served
-from tests.conformance.proxy import HOST, headers_of
+from tests.support.balancer import Balancer, Passed, served
+from tests.support.proxy import HOST, headers_of
 
 from .ledger import Ledger
 

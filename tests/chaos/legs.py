@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.conformance.servers import CHECKOUT
+from tests.support.servers import CHECKOUT
 
 from . import following
 from .checker import Figures, check

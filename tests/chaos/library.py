@@ -30,8 +30,8 @@ from django_mcp.client import (
 
 from .clients import NEWEST_LEGACY, OLDER_LEGACY
 from .following import BOUND, LONGEST_PAUSE
-from .hearing import Listener, running
 from .ledger import Ledger, nonce
+from .listener import Listener, running
 from .recording import Recording
 
 GRACE = 10.0

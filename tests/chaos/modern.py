@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 from .clients import MEDIA
 from .following import Exchange
-from .hearing import Listener, running
 from .ledger import Ledger, nonce
+from .listener import Listener, running
 
 MODERN = "2026-07-28"
 

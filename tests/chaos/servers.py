@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from tests.conformance.servers import CHECKOUT, HOST, free_port
+from tests.support.servers import CHECKOUT, HOST, free_port
 
 HERE = Path(__file__).resolve().parent
 START_SECONDS = 60

@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tests.conformance.servers import HOST, free_port
+from tests.support.servers import HOST, free_port
 
 START_SECONDS = 60
 STOP_SECONDS = 30

@@ -66,6 +66,20 @@ class Story:
         ]
 
     @property
+    def is_told_twice(self) -> bool:
+        """Whether it has been told its end more than once, without having asked for it again.
+
+        An end that came without an event id, as when the database was away, on a connection that
+        the client left in that moment to come back later: it has asked for that again.
+        """
+        ends = [
+            each
+            for each in self.terminals
+            if each["event"] or self.ends.get(each["a"], {}).get("how") != "left"
+        ]
+        return len(ends) > 1
+
+    @property
     def has_place(self) -> bool:
         """Whether its client has an event id to come back with."""
         return bool(self.ends[self.last].get("place"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from django_mcp.store.requests.recovery import UNKNOWN
+from django_mcp.store.in_flight.recovery import UNKNOWN
 
 from .checker import FAILURES, Figures, check
 
@@ -134,6 +134,20 @@ def test_who_cannot_come_back_is_closed_by_the_end_of_the_worker(name):
 
     assert not outcome.failed
     assert outcome.closed_by == {"worker": 1}
+
+
+AGAIN = [head(a=2), answer(event="e.2", a=2), end(place="e.2", a=2)]
+
+
+@pytest.mark.parametrize("how", ["left", "complete"])
+def test_whoever_leaves_as_an_answer_without_an_id_comes_gets_it_again(how):
+    first = [head(), word(0, event="e.1"), answer(), end(how, "e.1"), passed("complete")]
+    assert found(OPENED, call(*first, *AGAIN)) == ({} if how == "left" else {"duplicated": 1})
+
+
+def test_an_answer_that_has_come_with_its_id_does_not_come_again():
+    first = [head(), answer(event="e.1"), end("left", "e.1"), passed("complete")]
+    assert found(OPENED, call(*first, *AGAIN)) == {"duplicated": 1}
 
 
 def test_who_leaves_without_an_event_id_has_left():

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.servers import RunningServer, running_servers
+from tests.support.servers import RunningServer, running_servers
 
 from .scripted import LegacyServer, ModernServer, Server
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from django_mcp.client import (
     TooManyQuestions,
     UnexpectedAnswer,
 )
+from django_mcp.client.catalog import MIRROR_KEYWORD, mirrored_properties
 from django_mcp.protocol.sse import LONGEST_ID_BYTES
 
 from .scripted import LegacyServer, ModernServer, Reply, Seen, Server, Stream, as_json, as_stream
@@ -245,3 +247,21 @@ async def test_a_change_keeps_no_uri_of_any_length() -> None:
             )
         assert await changes.next(5) == Change("resource", "order://7")
         assert await changes.next(5) == Change("resource")
+
+
+def test_many_mirrored_arguments_are_each_looked_at_once() -> None:
+    names = [f"Name-{number}" for number in range(300)]
+    schema = {"properties": {each: {"type": "string", MIRROR_KEYWORD: each} for each in names}}
+    lowered = 0
+
+    def count(frame: object, event: str, function: object) -> None:
+        nonlocal lowered
+        lowered += event == "c_call" and getattr(function, "__name__", "") == "lower"
+
+    sys.setprofile(count)
+    try:
+        mirrored = mirrored_properties(schema)
+    finally:
+        sys.setprofile(None)
+    assert list(mirrored) == names
+    assert len(names) <= lowered <= 3 * len(names)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from django_mcp.client import Client, Limits, OutcomeUnknown, RemoteError
-from tests.balancer import Balancer, balancing
+from tests.support.balancer import Balancer, balancing
 from tests.workers.serving import Workers, serving
 
 pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("client-workers")]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from django_mcp.client import Client, RemoteError
-from tests.conformance.servers import (
+from tests.support.servers import (
     CHECKOUT,
     HOST,
     STOP_SECONDS,

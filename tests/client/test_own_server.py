@@ -12,8 +12,8 @@ import pytest
 from mcp_types import CreateMessageResultWithTools, ElicitResult, PromptReference
 
 from django_mcp.client import Client, Limits, OutcomeUnknown, RemoteError
-from tests.balancer import Balancer, Cut, balancing
-from tests.conformance.servers import RunningServer
+from tests.support.balancer import Balancer, Cut, balancing
+from tests.support.servers import RunningServer
 
 pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("client-library")]
 
@@ -225,7 +225,7 @@ async def test_a_session_that_somebody_ends_is_opened_anew(library: list[Running
             client.call_tool("doze", {"name": "ended"}, on_progress=lambda *each: begun.set())
         )
         await begun.wait()
-        session = client._opened.session  # type: ignore[attr-defined]
+        session = client._open_server.session  # type: ignore[attr-defined]
         async with httpx.AsyncClient() as http:
             headers = (await session()).headers
             assert (await http.delete(library[1].url, headers=headers)).is_success

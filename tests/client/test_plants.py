@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from django_mcp.client import ServerBusy, endpoint, exchange, legacy, questions
-from django_mcp.client.legacy import Legacy
-from django_mcp.client.session import Session
-from django_mcp.client.streams import Cursor
-from django_mcp.client.waiting import Deadline
+from django_mcp.client import ServerBusy, legacy, legacy_session
+from django_mcp.client.bounds import Deadline
+from django_mcp.client.legacy import LegacyEra
+from django_mcp.client.legacy_session import LegacySession
+from django_mcp.client.outgoing_request import OutgoingRequest, StreamPosition
 
 from . import test_broken_streams as broken
 from . import test_lost_session as lost
@@ -27,100 +27,87 @@ SOON = 3
 
 def orphans(monkeypatch: pytest.MonkeyPatch) -> None:
     """Abort the old streams, and tell nobody who waits for an answer there."""
-
-    def lose(self: Session, drain: float) -> None:
-        self.lost = True
-        if self.stream is not None:
-            self.stream.cancel()
-
-    monkeypatch.setattr(Session, "lose", lose)
+    monkeypatch.setattr(LegacySession, "_end_waiting", lambda self, seconds: self.stream.cancel())
 
 
 def cuts_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not look at what the old streams still hold."""
-    lose = Session.lose
-    monkeypatch.setattr(Session, "lose", lambda self, drain: lose(self, 0.0))
+    end = LegacySession._end_waiting
+    monkeypatch.setattr(LegacySession, "_end_waiting", lambda self, seconds: end(self, 0.0))
 
 
 def repeats_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take every request for safe."""
-    until_answered = exchange.until_answered
+    send_until_answered = legacy.send_until_answered
 
-    async def safe(send: Any, exchange: Any, limits: Any) -> Any:
-        exchange.safe = True
-        return await until_answered(send, exchange, limits)
+    async def safe(send: Any, request: Any, limits: Any) -> Any:
+        request.safe = True
+        return await send_until_answered(send, request, limits)
 
-    monkeypatch.setattr(legacy, "until_answered", safe)
+    monkeypatch.setattr(legacy, "send_until_answered", safe)
 
 
 def repeats_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take none for safe."""
-    until_answered = exchange.until_answered
+    send_until_answered = legacy.send_until_answered
 
-    async def unsafe(send: Any, exchange: Any, limits: Any) -> Any:
-        exchange.safe = False
-        return await until_answered(send, exchange, limits)
+    async def unsafe(send: Any, request: Any, limits: Any) -> Any:
+        request.safe = False
+        return await send_until_answered(send, request, limits)
 
-    monkeypatch.setattr(legacy, "until_answered", unsafe)
+    monkeypatch.setattr(legacy, "send_until_answered", unsafe)
 
 
 def opens_one_each(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every caller who meets the 404 open a session."""
 
-    async def session(self: Legacy) -> Session:
-        if self._session is None or self._session.lost:
+    async def session(self: LegacyEra) -> LegacySession:
+        if self._session is None or self._session.is_lost:
             await self._open()
         assert self._session is not None
         return self._session
 
-    monkeypatch.setattr(Legacy, "session", session)
+    monkeypatch.setattr(LegacyEra, "session", session)
 
 
 def forgets_whose_404(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take a late 404 of the old session for one of the new session."""
+    mark_lost = LegacySession.mark_lost
 
-    lose = Legacy.lose
+    def mark_current_lost(self: LegacySession) -> None:
+        era: LegacyEra = self._on_lost.__self__  # type: ignore[attr-defined]
+        mark_lost(era._session or self)
 
-    def lose_current(self: Legacy, session: Session) -> None:
-        lose(self, self._session or session)
-
-    monkeypatch.setattr(Legacy, "lose", lose_current)
+    monkeypatch.setattr(LegacySession, "mark_lost", mark_current_lost)
 
 
 def takes_any_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take whatever response comes for one's own."""
-    monkeypatch.setattr(exchange.Exchange, "owns", lambda self, response: True)
+    monkeypatch.setattr(OutgoingRequest, "is_answered_by", lambda self, response: True)
 
 
 def answers_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Send the answer to a question though its session is gone."""
-    post = questions.Questions._answer
+    post = LegacySession.post
 
-    async def answer(self: Any, session: Any, question: Any, exchange: Any) -> None:
-        lost, session.lost = session.lost, False
-        await post(self, Forgetful(session), question, exchange)
-        session.lost = lost
+    async def post_anyway(self: LegacySession, message: Any) -> None:
+        is_lost, self.is_lost = self.is_lost, False
+        try:
+            await post(self, message)
+        finally:
+            self.is_lost = is_lost
 
-    class Forgetful:
-        lost = False
-
-        def __init__(self, session: Session) -> None:
-            self.session = session
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self.session, name)
-
-    monkeypatch.setattr(questions.Questions, "_answer", answer)
+    monkeypatch.setattr(LegacySession, "post", post_anyway)
 
 
 def forgets_wishes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Open the new session, and ask it for nothing of what the old one was asked for."""
 
-    async def restore(self: Legacy, session: Session, deadline: Any) -> None:
-        if self._listening.anybody:
-            self._listening.start(session, gap=True)
+    async def restore(self: LegacyEra, session: LegacySession, deadline: Any) -> None:
+        if self._listeners:
+            session.stream.start(gap=True)
 
-    monkeypatch.setattr(Legacy, "_restore", restore)
+    monkeypatch.setattr(LegacyEra, "_restore", restore)
 
 
 def shares_the_opening_with_its_first_caller(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,22 +126,23 @@ def shares_the_opening_with_its_first_caller(monkeypatch: pytest.MonkeyPatch) ->
 def sees_double(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not remember which events were seen."""
 
-    def note(self: Cursor, event: Any) -> bool:
-        note_event(self, event)
+    advance = StreamPosition.advance
+
+    def advance_always(self: StreamPosition, event: Any) -> bool:
+        advance(self, event)
         return True
 
-    note_event = Cursor.note
-    monkeypatch.setattr(Cursor, "note", note)
+    monkeypatch.setattr(StreamPosition, "advance", advance_always)
 
 
 def never_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask for a broken stream for ever."""
-    monkeypatch.setattr(Cursor, "exhausted", False)
+    monkeypatch.setattr(StreamPosition, "exhausted", False)
 
 
 def tells_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stop waiting, and let the server go on."""
-    monkeypatch.setattr(Legacy, "_call_off", lambda self, session, exchange: None)
+    monkeypatch.setattr(LegacySession, "_notify_cancelled", lambda self, request: None)
 
 
 def has_no_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,13 +164,14 @@ def counts_only_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
 def resends_after_any_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take a 502 for a refusal."""
 
-    async def busy(answer: Any) -> None:
-        if answer.status >= 500:
-            raise ServerBusy("again", retry_after=0)
-        await check(answer)
+    check_status = legacy_session.check_status
 
-    check = endpoint.check
-    monkeypatch.setattr(legacy, "check", busy)
+    async def busy(response: Any) -> None:
+        if response.status >= 500:
+            raise ServerBusy("again", retry_after=0)
+        await check_status(response)
+
+    monkeypatch.setattr(legacy_session, "check_status", busy)
 
 
 async def unsafe_after_502() -> None:

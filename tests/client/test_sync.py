@@ -19,9 +19,9 @@ from django_mcp.client import (
     RemoteError,
     SyncClient,
 )
-from django_mcp.client.options import Options
-from tests.conformance.servers import RunningServer
-from tests.forking import in_child, needs_fork
+from django_mcp.client.sync import ClientOptions
+from tests.support.forking import in_child, needs_fork
+from tests.support.servers import RunningServer
 
 pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("client-library")]
 
@@ -50,7 +50,7 @@ def test_both_faces_have_the_same_methods() -> None:
 
 def test_both_faces_have_the_same_options() -> None:
     parameters = set(inspect.signature(Client).parameters) - {"url"}
-    assert parameters == set(Options.__annotations__)
+    assert parameters == set(ClientOptions.__annotations__)
 
 
 def test_everything_works_without_await(client: SyncClient) -> None:

@@ -12,9 +12,9 @@ from typing import TypeVar
 
 import pytest
 
-from tests.balancer import Cut, Passed, balancing
-from tests.conformance.servers import RunningServer, running_server, running_servers
-from tests.services import require_redis
+from tests.support.balancer import Cut, Passed, balancing
+from tests.support.servers import RunningServer, running_server, running_servers
+from tests.support.services import require_redis
 
 from .peers import PEERS, Peer, Story
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
-import urllib.error
-import urllib.request
 from typing import Any
 
-from tests.conformance.servers import RunningServer
+from tests.support.caller import Caller
+from tests.support.entrances import ServerEntrance
+from tests.support.servers import RunningServer
 
 from .peers import Peer, Story
 
@@ -158,7 +158,7 @@ def test_gets_a_prompt(story: Story) -> None:
     assert message["content"]["text"] == "Recommend a short book of the genre novel."
 
 
-def test_completes(story: Story) -> None:
+def test_a_client_completes_arguments(story: Story) -> None:
     assert story["genres"]["completion"]["values"] == ["novel", "novella"]
     assert story["numbers"]["completion"]["values"] == ["0140449132", "0140449248"]
 
@@ -172,22 +172,8 @@ def test_ends_its_session(story: Story, peer: Peer, server: RunningServer) -> No
         return
     (session,) = sessions
     assert deletions == [204]
-    assert status_of_list(server.url, session=session) == 404
-
-
-def status_of_list(url: str, *, session: str) -> int:
-    headers = {
-        "Content-Type": "application/json",
-        "Accept": "application/json, text/event-stream",
-        "Mcp-Session-Id": session,
-    }
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()
-    request = urllib.request.Request(url, data=body, headers=headers)
-    try:
-        with urllib.request.urlopen(request, timeout=20) as response:
-            return int(response.status)
-    except urllib.error.HTTPError as error:
-        return error.code
+    caller = Caller(ServerEntrance(server.origin))
+    assert caller.in_session(session).call("tools/list").status == 404
 
 
 def test_meets_no_server_fault(story: Story) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from tests.balancer import Passed
+from tests.support.balancer import Passed
 
 from .peers import Peer, Story
 from .python_conversation import SCRIPT
@@ -165,7 +165,7 @@ def test_is_sent_to_a_page_and_told_when_that_is_done(talk: Story, speaker: Peer
     assert talk["paid"]["completed"] == ([] if speaker.modern else [elicitation])
 
 
-def test_lends_its_model(talk: Story) -> None:
+def test_a_client_lends_its_model(talk: Story) -> None:
     (asked,) = talk["praised"]["asked"]
 
     assert asked == {

@@ -19,8 +19,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.forwarding import forwarding
-from tests.workers.client import Stateless
+from tests.support.client import Server, StatelessClient
+from tests.support.forwarding import forwarding
 from tests.workers.serving import Workers, serving
 
 from .conftest import HERE
@@ -88,7 +88,7 @@ def changes_heard(workers: Workers, *commands: Sequence[str | Path]) -> list[lis
         hearers = [Hearer(stack, [*command, url]) for command in commands]
 
         async def main(http: httpx.AsyncClient) -> None:
-            first, second, third = (Stateless(each, http) for each in workers.urls)
+            first, second, third = (StatelessClient(Server(each, http)) for each in workers.urls)
             await until(lambda: shows(first, len(hearers)))
             assert not any(each.heard for each in hearers)
             held = asyncio.create_task(held_up(second))
@@ -96,7 +96,7 @@ def changes_heard(workers: Workers, *commands: Sequence[str | Path]) -> list[lis
             for server in workers.servers[:2]:
                 server.process.send_signal(signal.SIGTERM)
             await until(lambda: shows(third, len(hearers)))
-            await third.call("change_tools")
+            await third.value("change_tools")
             await until(lambda: all_have_heard(hearers))
             await held
 
@@ -104,16 +104,16 @@ def changes_heard(workers: Workers, *commands: Sequence[str | Path]) -> list[lis
         return [each.heard for each in hearers]
 
 
-async def held_up(worker: Stateless) -> None:
+async def held_up(worker: StatelessClient) -> None:
     """Make a call that lasts for the whole grace."""
     async with worker.post("tools/call", name="ahold", arguments={"value": "held"}) as answer:
-        (end,) = await answer.all()
+        (end,) = await answer.messages()
     assert "error" in end
 
 
-async def shows(worker: Stateless, count: int) -> bool:
+async def shows(worker: StatelessClient, count: int) -> bool:
     """Whether so many streams of sessions are shown by a worker."""
-    waiting = await worker.call("waiting_here")
+    waiting = await worker.value("waiting_here")
     return bool(waiting["readers"] == count)
 
 

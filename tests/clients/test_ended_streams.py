@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.conformance.servers import RunningServer
+from tests.support.servers import RunningServer
 
 from .peers import run_typescript
 

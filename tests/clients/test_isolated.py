@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from tests.balancer import Cut, Passed, balancing
-from tests.conformance.servers import RunningServer, running_servers
+from tests.support.balancer import Cut, Passed, balancing
+from tests.support.servers import RunningServer, running_servers
 
 from .conftest import HERE
 from .isolated import ISOLATED, IsolatedClient

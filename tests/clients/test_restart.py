@@ -14,13 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.balancer import Balancer, Passed, served
-from tests.conformance.servers import (
-    RunningServer,
-    running_servers,
-    started,
-    wait_until_ready,
-)
+from tests.support.balancer import Balancer, Passed, served
+from tests.support.servers import RunningServer, running_servers, started, wait_until_ready
 
 from .conftest import HERE, told_once
 from .peers import PEERS, Peer, Story

@@ -17,14 +17,9 @@ sys.path.insert(0, str(HERE.parent.parent))
 
 from tests.conformance import scoring, suite  # noqa: E402
 from tests.conformance.nodejs import NodeError  # noqa: E402
-from tests.conformance.proxy import downgrading_proxy  # noqa: E402
-from tests.conformance.servers import (  # noqa: E402
-    DOORS,
-    HOST,
-    RunningServer,
-    ServerError,
-    running_server,
-)
+from tests.support.messages import HEADERS, encoded, opening, request  # noqa: E402
+from tests.support.proxy import downgrading_proxy  # noqa: E402
+from tests.support.servers import DOORS, HOST, RunningServer, ServerError, running_server  # noqa: E402
 
 LIMITS = HERE / "limits.json"
 NEWEST_LEGACY = "2025-11-25"
@@ -129,15 +124,9 @@ def _check_forced(port: int, *, revision: str) -> None:
 
 
 def _negotiated(port: int) -> object:
-    info = {"name": "conformance-runner", "version": "1.0"}
-    params = {"protocolVersion": NEWEST_LEGACY, "capabilities": {}, "clientInfo": info}
-    request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
-    headers = {
-        "Content-Type": "application/json",
-        "Accept": "application/json, text/event-stream",
-    }
+    message = request("initialize", **opening(NEWEST_LEGACY))
     connection = http.client.HTTPConnection(HOST, port, timeout=30)
-    connection.request("POST", "/mcp", json.dumps(request), headers)
+    connection.request("POST", "/mcp", encoded(message), HEADERS)
     body = connection.getresponse().read()
     connection.close()
     try:

@@ -7,13 +7,13 @@ from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
 
+from django_mcp.auth import Principal
 from django_mcp.clock import DatabaseNow
 from django_mcp.models import PendingRequest, Session
-from django_mcp.principal import Principal
 from django_mcp.protocol.messages import Notification, notification
-from django_mcp.store.delivery.outbox import Process, keep
-from django_mcp.store.delivery.records import Call, Question
-from django_mcp.store.delivery.stream_writer import Post
+from django_mcp.store.delivery.outbox import Process, write_batches
+from django_mcp.store.delivery.records import CallRecord, QuestionRecord
+from django_mcp.store.delivery.stream_writer import StreamWriter
 
 DEAD = Process("d" * 32, "-" + "d" * 32)
 
@@ -23,33 +23,35 @@ class Abandoned:
 
     def __init__(self, *request_ids: Any, asks: bool = False) -> None:
         session = Session.objects.get()
-        self.post = Post(
+        self.post = StreamWriter(
             server="delivery",
             principal=Principal(AnonymousUser()),
             session_id=str(session.pk),
             durable=True,
             submit=lambda post: None,
         )
-        self.calls = [Call(each, "tools/call", "gone") for each in request_ids]
+        self.calls = [CallRecord(each, "tools/call", "gone") for each in request_ids]
         for call in self.calls:
             self.post.begin(call)
         self.say("begun")
         if asks:
-            self.question = Question(self.calls[0], "elicitation/create", {"message": "?"}, 60)
+            self.question = QuestionRecord(
+                self.calls[0], "elicitation/create", {"message": "?"}, 60
+            )
             self.post.ask(self.question)
         self.write()
 
     def say(self, text: str) -> None:
         """Say a word, which is not yet written."""
         params = {"level": "info", "data": text}
-        self.post.say(notification(Notification("notifications/message", params)))
+        self.post.notify(notification(Notification("notifications/message", params)))
 
     def write(self) -> Any:
         """Write what its owner has to write; return what has become of it."""
-        (kept,) = keep([self.post.take()], DEAD)
+        (kept,) = write_batches([self.post.take()], DEAD)
         return kept
 
-    def die(self, *calls: Call) -> None:
+    def die(self, *calls: CallRecord) -> None:
         """Let the leases of these calls, or of all, run out."""
         keys = [call.id for call in calls or self.calls]
         owned = PendingRequest.objects.filter(owner=DEAD.id)
@@ -65,6 +67,6 @@ class Abandoned:
     @property
     def beginning(self) -> str:
         """The event id before its first message."""
-        from django_mcp.transport.streams import EventId  # noqa: PLC0415
+        from django_mcp.http.event_stream import EventId  # noqa: PLC0415
 
         return str(EventId(self.post.id, 0))

@@ -10,15 +10,18 @@ from django.core.asgi import get_asgi_application
 
 from django_mcp import endpoint
 from django_mcp.asgi import mount
-from tests.asgi import run, urlconf
+from tests.support.sites import run, urlconf
 
 from . import site
+
+at_the_mount = pytest.mark.parametrize("application", ["mount"], indirect=True)
+"""For what rows and the ledger do, which know nothing of the entrance."""
 
 
 @pytest.fixture(autouse=True)
 def _delivery(transactional_db: Any, settings: Any) -> None:
     settings.ROOT_URLCONF = urlconf(endpoint("mcp", server=site.server))
-    settings.DJANGO_MCP = {"AUTH": "django_mcp.auth.public", "LANES": 4}
+    settings.DJANGO_MCP = {"AUTH": "django_mcp.auth.public", "WORKER_THREADS": 4}
     site.reset()
 
 

@@ -16,8 +16,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_mcp import Context, MCPServer
 from django_mcp.protocol.errors import MCPError
-from django_mcp.server.ports import AnswerTimedOut
-from tests.lasting import last
+from django_mcp.server.errors import AnswerTimedOut
+from tests.support.lasting import last
 
 server = MCPServer("delivery", version="1")
 
@@ -229,7 +229,7 @@ def in_time(ctx: Context) -> None:
 def asks_too_long(ctx: Context) -> None:
     """Wait longer for an answer than it may."""
     try:
-        ctx._exchange.peer.ask("elicitation/create", _ask("?"), BOUND)
+        ctx._exchange.peer.request("elicitation/create", _ask("?"), BOUND)
     finally:
         gates.left.append("asked")
 
@@ -238,7 +238,7 @@ def asks_too_long(ctx: Context) -> None:
 async def aasks_too_long(ctx: Context) -> None:
     """Do the same on the loop."""
     try:
-        await ctx._exchange.peer.aask("elicitation/create", _ask("?"), BOUND)
+        await ctx._exchange.peer.arequest("elicitation/create", _ask("?"), BOUND)
     finally:
         gates.left.append("asked")
 
@@ -247,7 +247,7 @@ async def aasks_too_long(ctx: Context) -> None:
 def question(ctx: Context, text: str = "?", seconds: float = BOUND) -> str:
     """Ask, in a thread that waits."""
     try:
-        return str(_name(ctx._exchange.peer.ask("elicitation/create", _ask(text), seconds)))
+        return str(_name(ctx._exchange.peer.request("elicitation/create", _ask(text), seconds)))
     except AnswerTimedOut:
         return "no answer"
 
@@ -264,7 +264,9 @@ def question_after_a_look(ctx: Context) -> str:
 async def aquestion(ctx: Context, text: str = "?", seconds: float = BOUND) -> str:
     """Ask, on the loop."""
     try:
-        return str(_name(await ctx._exchange.peer.aask("elicitation/create", _ask(text), seconds)))
+        return str(
+            _name(await ctx._exchange.peer.arequest("elicitation/create", _ask(text), seconds))
+        )
     except AnswerTimedOut:
         return "no answer"
 

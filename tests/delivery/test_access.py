@@ -14,14 +14,15 @@ from django_mcp import Context, endpoint
 from django_mcp.auth import Principal
 from django_mcp.contrib.tokens.models import Token
 from django_mcp.models import PendingRequest, Session
-from django_mcp.store.access.access_watch import Audience
+from django_mcp.store.access.access_watch import AccessWatch
 from django_mcp.store.ledger import ledger
-from tests.asgi import modern, urlconf
+from tests.support.client import Client, StatelessClient
+from tests.support.messages import META_LOG_LEVEL, modern, opening, request
+from tests.support.sites import urlconf
+from tests.support.waiting import in_thread, until
 
 from . import site
-from .changing import by_header
-from .streaming import Client
-from .waiting import in_thread, until
+from .changes import by_header
 
 REVOKED = "Access was revoked while the request ran"
 
@@ -39,16 +40,12 @@ def deactivate(name):
 
 async def last_of(context):
     async with context as connection:
-        if connection.is_stream:
-            return (await connection.messages())[-1]
-        return await connection.json()
+        return (await connection.messages())[-1]
 
 
 def modern_call(application, tool, **headers):
-    message, given = modern("tools/call", name=tool, arguments={})
-    message["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "info"
-    given = {name.replace("-", "_"): value for name, value in {**given, **headers}.items()}
-    return Client(application).request("POST", message, **given)
+    client = StatelessClient(application, **headers)
+    return client.call(tool, meta={META_LOG_LEVEL: "info"})
 
 
 @pytest.mark.parametrize("tool", ["speak_and_wait", "wait", "await_"])
@@ -130,7 +127,7 @@ def nobody(user):
     """Refuse everybody, but only after the ledger has looked who may stay."""
     if not looking.locked():
         with looking:
-            ledger().audience.look()
+            ledger().access_watch.look()
     return False
 
 
@@ -194,16 +191,7 @@ def authenticated_last(request):
 
 
 LISTEN, LISTENING = modern("subscriptions/listen", "own", notifications={"toolsListChanged": True})
-INITIALIZE = {
-    "jsonrpc": "2.0",
-    "id": "own",
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    },
-}
+INITIALIZE = request("initialize", "own", **opening("2025-11-25"))
 
 
 @pytest.mark.parametrize(
@@ -213,10 +201,9 @@ def test_who_is_deleted_after_the_authentication_begins_nothing(
     application, on_loop, settings, caplog, message, headers
 ):
     settings.DJANGO_MCP = {**settings.DJANGO_MCP, "AUTH": authenticated_last}
-    given = {name.replace("-", "_"): value for name, value in headers.items()}
 
     async def main():
-        return await last_of(Client(application).request("POST", message, X_User="anna", **given))
+        return await last_of(Client(application).request("POST", message, X_User="anna", **headers))
 
     answer = on_loop(main())
     assert answer["id"] == "own"
@@ -302,24 +289,24 @@ def test_a_site_can_say_who_may_stay(application, on_loop, settings, users):
 
 
 def test_one_query_asks_after_all(application, on_loop, users, django_assert_num_queries):
-    audience = ledger().audience
+    admitted = ledger().access_watch
     gone = []
     for number in range(20):
         user = users[number % 2]
-        audience.enter(number, Principal(user), lambda number=number: gone.append(number))
+        admitted.watch(number, Principal(user), lambda number=number: gone.append(number))
     with django_assert_num_queries(1):
-        audience.look()
+        admitted.look()
     assert gone == []
     deactivate("otto")
-    audience.look()
+    admitted.look()
     assert gone == list(range(1, 20, 2))
 
 
 def test_nobody_asks_after_the_anonymous(django_assert_num_queries):
-    audience = ledger().audience
-    audience.enter("anybody", Principal(None), lambda: None)
+    admitted = ledger().access_watch
+    admitted.watch("anybody", Principal(None), lambda: None)
     with django_assert_num_queries(0):
-        audience.look()
+        admitted.look()
 
 
 def test_streams_go_on_while_nobody_can_be_asked_after(application, on_loop, monkeypatch):
@@ -330,7 +317,7 @@ def test_streams_go_on_while_nobody_can_be_asked_after(application, on_loop, mon
         asked.append(True)
         raise OperationalError("planted")
 
-    monkeypatch.setattr(Audience, "look", fail)
+    monkeypatch.setattr(AccessWatch, "look", fail)
 
     async def main():
         anna = await Client(application, X_User="anna").open()

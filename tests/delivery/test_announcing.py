@@ -21,22 +21,23 @@ from django.test.utils import CaptureQueriesContext
 from django_mcp import MCPServer, RegistrationError
 from django_mcp.clock import DatabaseNow
 from django_mcp.models import Change, ChangeCounter, Session, Subscription
-from django_mcp.protocol.topics import Kind, Topic
-from django_mcp.store.changes import change_log, publisher
-from django_mcp.store.database import insist
+from django_mcp.protocol.topics import Topic, TopicKind
+from django_mcp.store import publisher
+from django_mcp.store.changes import change_log
+from django_mcp.store.database import with_retries
 from django_mcp.store.ledger import ledger
 from django_mcp.testing import MCPClient
 from tests.store.aging import forget
+from tests.support.waiting import until
 
-from .changing import own_signals, server
-from .waiting import until
+from .changes import own_signals, server
 
-TOOLS = Topic(Kind.TOOLS)
+TOOLS = Topic(TopicKind.TOOLS)
 BOUND = 20
 
 
 def note(key: Any) -> Topic:
-    return Topic(Kind.RESOURCE, f"note://{key}")
+    return Topic(TopicKind.RESOURCE, f"note://{key}")
 
 
 def subscribe(*topics: Topic) -> None:
@@ -111,7 +112,7 @@ def test_a_reader_who_goes_on_from_a_number_misses_nothing(monkeypatch):
     change_log._counters().create(pk=server.name)
     slow = in_new_thread(change_log.write, server.name, [TOOLS])
     assert holding.wait(BOUND)
-    quick = in_new_thread(change_log.write, server.name, [Topic(Kind.PROMPTS)])
+    quick = in_new_thread(change_log.write, server.name, [Topic(TopicKind.PROMPTS)])
     # The second one is to wait for the first. If it does not, it is there to be read now.
     time.sleep(0.2)
     assert not quick.done()
@@ -135,9 +136,9 @@ def test_many_writers_at_once_lose_nothing():
     def work(worker: int) -> None:
         for round_ in range(20):
             own = topics[(worker * 5 + round_) % 20]
-            insist(partial(change_log.write, server.name, [own, TOOLS]))
+            with_retries(partial(change_log.write, server.name, [own, TOOLS]))
 
-    def read() -> dict[change_log.Key, int]:
+    def read() -> dict[change_log.TopicKey, int]:
         seen, found = 0, {}
         while True:
             last_round = done.is_set()
@@ -155,7 +156,7 @@ def test_many_writers_at_once_lose_nothing():
     done.set()
     found = reading.result(60)
     rows = Change.objects.values_list("kind", "uri_digest", "serial")
-    assert found == {change_log.Key(kind, digest): serial for kind, digest, serial in rows}
+    assert found == {change_log.TopicKey(kind, digest): serial for kind, digest, serial in rows}
     assert len(found) == 21
     assert ChangeCounter.objects.get().serial == 4 * 20 * 2
 
@@ -166,7 +167,7 @@ def test_the_first_changes_of_a_server_may_come_at_once():
 
     def work() -> None:
         barrier.wait(BOUND)
-        insist(lambda: change_log.write(server.name, [TOOLS]))
+        with_retries(lambda: change_log.write(server.name, [TOOLS]))
 
     for each in [in_new_thread(work) for _ in range(4)]:
         each.result(60)
@@ -437,7 +438,9 @@ def watched():
 
 
 def test_a_model_announces_its_instances(watched):
-    subscribe(Topic(Kind.RESOURCE, "group://7"), Topic(Kind.RESOURCE, "named://a%20b?pk=7"))
+    subscribe(
+        Topic(TopicKind.RESOURCE, "group://7"), Topic(TopicKind.RESOURCE, "named://a%20b?pk=7")
+    )
     with transaction.atomic():
         group = Group.objects.create(pk=7, name="a b")
         assert not Change.objects.exists()
@@ -453,7 +456,7 @@ def test_a_model_announces_its_instances(watched):
 
 def test_what_a_bulk_statement_changes_is_not_seen(watched):
     """Django sends no signals for it."""
-    subscribe(Topic(Kind.RESOURCE, "group://7"))
+    subscribe(Topic(TopicKind.RESOURCE, "group://7"))
     Group.objects.bulk_create([Group(pk=7, name="x")])
     Group.objects.filter(pk=7).update(name="y")
     assert not Change.objects.exists()

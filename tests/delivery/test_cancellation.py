@@ -13,13 +13,17 @@ from django_mcp import Context
 from django_mcp.asgi import mount
 from django_mcp.models import PendingRequest
 from django_mcp.protocol.lifecycle import SessionInfo
+from django_mcp.store import inbox
+from django_mcp.store.inbox import cancel_calls
 from django_mcp.store.ledger import ledger
-from django_mcp.store.requests.inbox import Inbox, cancel_calls
-from tests.asgi import modern, scope_of
+from tests.support.asgi import HEADERS, scope_of
+from tests.support.caller import Caller
+from tests.support.client import Client
+from tests.support.entrances import open_entrance
+from tests.support.messages import modern
+from tests.support.waiting import in_thread, until
 
 from . import site
-from .streaming import HEADERS, Client
-from .waiting import in_thread, until
 
 WAITING = ["speak_and_wait", "wait", "await_"]
 
@@ -89,15 +93,28 @@ def test_whoever_cancels_a_call_in_the_admin_ends_it(application, on_loop, revis
     assert (answer["id"], answer["error"]["code"]) == (1, -32800)
 
 
+@site.server.tool
+def speak_on(ctx: Context) -> None:
+    """Say something, wait, say something else and go on."""
+    ctx.log("info", "before")
+    site.gates.wait("on")
+    try:
+        ctx.log("info", "after")
+        site.gates.left.append("goes on")
+    finally:
+        site.gates.left.append("ends")
+
+
 def test_cancelled_code_stops_at_its_next_word(application, on_loop):
     async def main():
         client = await Client(application).open()
-        async with client.call("speak_and_wait", id=1) as connection:
+        async with client.call("speak_on", id=1) as connection:
             await connection.message()
             await client.send(cancel(1))
             (last,) = await connection.messages()
-        site.gates.open()
-        await until(lambda: site.gates.left, [""])
+        site.gates.open("on")
+        await until(lambda: bool(site.gates.left), True)
+        assert site.gates.left == ["ends"]
         return last
 
     assert on_loop(main())["error"]["code"] == -32800
@@ -183,17 +200,37 @@ def test_a_cancellation_that_overtakes_the_call_is_not_lost(application, on_loop
         client = await Client(application).open()
         calling = asyncio.create_task(_last(client.call("steps", id=1, gate="each", count=2)))
         await site.gates.reached("each")
-        session = next(iter(ledger().requests._calls.values())).post.session_id
+        session = next(iter(ledger().requests.running())).session_id
         known: SessionInfo = type("Known", (), {"id": session})()
         # As another worker does it, which does not know the call.
-        leave_word = Inbox("delivery")._cancel
-        assert await in_thread(leave_word, known, "1", "", True) is None
+        assert await in_thread(inbox._cancel, "delivery", known, "1", "", True) is None
         site.gates.open("each")
         answer = await calling
         site.gates.open("each")
         return answer
 
     assert on_loop(main())["error"]["code"] == -32800
+
+
+def test_under_wsgi_a_cancellation_that_overtakes_the_call_is_not_lost(
+    application, on_loop, settings
+):
+    def become_long_after(seconds: float) -> None:
+        settings.DJANGO_MCP = {**settings.DJANGO_MCP, "STREAM_AFTER_SECONDS": seconds}
+
+    async def main():
+        become_long_after(3600)
+        client = await Client(application).open()
+        caller = Caller(open_entrance("wsgi")).in_session(client.session_id)
+        calling = asyncio.create_task(in_thread(lambda: caller.tool("watch", says=False)))
+        await site.gates.reached("watch")
+        session = next(iter(ledger().requests.running())).session_id
+        known: SessionInfo = type("Known", (), {"id": session})()
+        assert await in_thread(inbox._cancel, "delivery", known, "1", "", True) is None
+        become_long_after(0.001)
+        return await calling
+
+    assert on_loop(main()).json()["error"]["code"] == -32800
 
 
 @pytest.mark.parametrize("tool", ["speak_and_wait", "wait", "await_"])

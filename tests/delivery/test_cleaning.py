@@ -6,19 +6,19 @@ from datetime import timedelta
 
 import pytest
 
-from django_mcp.clock import DatabaseNow
+from django_mcp.clock import DatabaseHour, DatabaseNow
 from django_mcp.models import PendingRequest, Session, Stream
 from django_mcp.store import ledger, sweep
 from tests.store.visiting import Visit
+from tests.support.client import Client
+from tests.support.waiting import in_thread, until
 
 from .abandoned import Abandoned
-from .streaming import Client
-from .waiting import in_thread, until
 
 
 def _expire(visit: Visit) -> None:
     rows = Session.objects.filter(pk=visit.info.id)
-    rows.update(last_active=DatabaseNow() - timedelta(days=2))
+    rows.update(last_active=DatabaseNow() - timedelta(days=2), used_hour=DatabaseHour() - 48)
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def _sweeping(monkeypatch):
     """Let rounds follow each other soon, and their steps."""
     monkeypatch.setattr(sweep, "ROUND_SECONDS", 0.05)
     monkeypatch.setattr(sweep, "SHARE", 0.5)
-    monkeypatch.setattr(ledger, "PAUSE", 0.02)
+    monkeypatch.setattr(ledger, "PAUSE_SECONDS", 0.02)
 
 
 @pytest.mark.usefixtures("_sweeping")

@@ -12,17 +12,20 @@ from django.core.asgi import get_asgi_application
 
 from django_mcp import endpoint
 from django_mcp.asgi import mount
+from django_mcp.http.connection_limits import Connections, open_connections
 from django_mcp.models import PendingRequest, Stream
+from django_mcp.running import send_queue
 from django_mcp.store.delivery import outbox
 from django_mcp.store.ledger import ledger
-from django_mcp.transport import streams
-from django_mcp.transport.connections import open_connections
-from tests.asgi import BOUND, modern, urlconf
+from tests.support.asgi import Connection
+from tests.support.client import Client, StatelessClient
+from tests.support.messages import META_LOG_LEVEL, modern
+from tests.support.sites import urlconf
+from tests.support.streams import BOUND
+from tests.support.waiting import in_thread, until
 
-from . import changing, site
-from .changing import by_header, listening
-from .streaming import Client, Connection
-from .waiting import in_thread, until
+from . import changes, site
+from .changes import by_header, listening
 
 LISTEN, CALL = "subscriptions/listen", "tools/call"
 WORD = '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":%d}}'
@@ -62,10 +65,18 @@ async def at_rest() -> None:
 # How many there may be
 
 
+def test_nothing_is_kept_of_callers_that_have_left():
+    connections = Connections()
+    for waits in (True, False):
+        connections.enter("anna", stays_open=waits).leave()
+    assert len(connections) == 0
+    assert connections._calls.each == connections._everything.each == {}
+
+
 @pytest.mark.parametrize("client", ["", "app"])
 def test_each_user_and_client_may_have_so_many(application, on_loop, settings, users, client):
     limit(settings, MAX_STREAMS_PER_USER=2)
-    settings.ROOT_URLCONF = urlconf(endpoint("mcp", server=changing.server))
+    settings.ROOT_URLCONF = urlconf(endpoint("mcp", server=changes.server))
     who = {"X_User": "anna", "X_Client": client}
 
     async def main():
@@ -133,8 +144,8 @@ def test_the_newer_of_two_streams_of_a_session_takes_the_place_of_the_older(
                 await newer.event()
                 assert await older.message() is None
                 stream = await in_thread(lambda: Stream.objects.get(own=True).pk)
-                await in_thread(outbox.put, stream, [WORD % 0])
-                ledger().ring()
+                await in_thread(outbox.write_notifications, stream, [WORD % 0])
+                ledger().look_now()
                 return await newer.message(), older.text
 
     message, older = on_loop(main())
@@ -152,13 +163,11 @@ def test_calls_have_a_cap_of_their_own(application, on_loop, settings, era):
         def call(id: Any) -> Any:
             if era == "legacy":
                 return member.call("await_", id=id)
-            message, headers = modern(CALL, id, name="await_", arguments={})
-            given = {name.replace("-", "_"): value for name, value in headers.items()}
-            return Client(application).request("POST", message, **given)
+            return StatelessClient(application).call("await_", id=id)
 
         async def answered(id: Any) -> Any:
             async with call(id) as made:
-                return (await made.messages())[-1] if made.is_stream else await made.json()
+                return (await made.messages())[-1]
 
         running = [asyncio.create_task(answered(number)) for number in range(2)]
         for _ in running:
@@ -318,15 +327,14 @@ def test_a_client_that_does_not_read_loses_its_connection_and_comes_back_for_the
     assert "has not read for too long" in caplog.text
 
 
-def test_to_a_modern_call_that_is_the_end(application, on_loop, settings):
+def test_a_modern_call_ends_when_its_client_does_not_read(application, on_loop, settings):
     """2026-07-28: a connection that goes is the cancellation."""
     limit(settings, WRITE_TIMEOUT_SECONDS=0.2)
 
     def make(application: Any) -> Connection:
-        message, headers = modern(CALL, "slow", name="speak_and_wait", arguments={})
-        message["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "info"
-        given = {name.replace("-", "_"): value for name, value in headers.items()}
-        return Client(application).connection(application, "POST", message, **given)
+        meta = {META_LOG_LEVEL: "info"}
+        message, headers = modern(CALL, "slow", meta=meta, name="speak_and_wait", arguments={})
+        return Client(application).connection(application, "POST", message, **headers)
 
     async def main():
         async with stalling(application, make, pieces=0) as (client, task):
@@ -345,8 +353,7 @@ def test_streams_that_wait_for_news_end_as_well(application, on_loop, settings, 
 
     def listen(application: Any) -> Connection:
         message, headers = modern(LISTEN, "slow", notifications={})
-        given = {name.replace("-", "_"): value for name, value in headers.items()}
-        return Client(application).connection(application, "POST", message, **given)
+        return Client(application).connection(application, "POST", message, **headers)
 
     async def main():
         member = await Client(application).open()
@@ -370,8 +377,8 @@ def test_a_client_that_does_not_read_fills_no_memory_and_holds_up_nobody(
     application, on_loop, monkeypatch, settings
 ):
     """What it has no room for stays in its rows until it reads on."""
-    monkeypatch.setattr(streams, "HELD", 10)
-    limit(settings, WRITE_TIMEOUT_SECONDS=BOUND, LANES=1, QUEUE_MESSAGES=2000)
+    monkeypatch.setattr(send_queue, "HELD_MESSAGES", 10)
+    limit(settings, WRITE_TIMEOUT_SECONDS=BOUND, WORKER_THREADS=1, QUEUE_MESSAGES=2000)
 
     async def main():
         member, other = [await Client(application).open() for _ in range(2)]
@@ -384,13 +391,13 @@ def test_a_client_that_does_not_read_fills_no_memory_and_holds_up_nobody(
             stream = await in_thread(lambda: Stream.objects.get(own=True).pk)
             for number in range(0, 1000, 100):
                 bodies = [WORD % each for each in range(number, number + 100)]
-                await in_thread(outbox.put, stream, bodies)
-                ledger().ring()
-                # Somebody else, of the same process, with the same lane: not held up.
+                await in_thread(outbox.write_notifications, stream, bodies)
+                ledger().look_now()
+                # Somebody else, of the same process, with the same worker thread: not held up.
                 async with other.call("steps") as call:
                     assert (await call.messages())[-1]["result"]
             await client.stalls.wait()
-            (reader,) = ledger().readers._readers
+            (reader,) = ledger().readers.all()
             taken = reader.cursor
             client.reads.set()
             client.left = 10_000
@@ -402,3 +409,13 @@ def test_a_client_that_does_not_read_fills_no_memory_and_holds_up_nobody(
     taken, read = on_loop(main())
     assert taken <= 10 + 100
     assert read == 1000
+
+
+def test_a_stream_that_is_to_make_room_while_it_is_opened_ends_as_soon_as_it_is(settings):
+    limit(settings, MAX_STREAMS=1)
+    connections, ended = Connections(), []
+    older = connections.enter("", stays_open=True, session="one")
+    newer = connections.enter("", stays_open=True, session="one")
+    older.end_by(lambda: ended.append("older"))
+    newer.end_by(lambda: ended.append("newer"))
+    assert ended == ["older"]

@@ -8,10 +8,10 @@ import sys
 import pytest
 
 from django_mcp import Context
-from tests.lasting import last
+from tests.support.client import Client
+from tests.support.lasting import last
 
 from . import site
-from .streaming import Client
 
 
 @site.server.tool

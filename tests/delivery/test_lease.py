@@ -10,12 +10,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from django_mcp.conf import get_settings
-from django_mcp.store.access.access_watch import Audience
-from django_mcp.store.ledger import PAUSE
-from django_mcp.store.requests import recovery, running_requests
-from django_mcp.store.requests.recovery import Heartbeat, Settling
-from django_mcp.store.requests.running_requests import Requests
-from django_mcp.transport.streams import RETRY_MS
+from django_mcp.http.event_stream import RETRY_MS
+from django_mcp.store.access.access_watch import AccessWatch
+from django_mcp.store.in_flight import recovery, running_requests
+from django_mcp.store.in_flight.recovery import Heartbeat, Recovery
+from django_mcp.store.in_flight.running_requests import RunningRequests
+from django_mcp.store.ledger import PAUSE_SECONDS
 
 pytestmark = pytest.mark.django_db
 STEPS = 120
@@ -54,17 +54,17 @@ def clock(request, settings, monkeypatch) -> Clock:
 
 def renewed_every(clock: Clock) -> float:
     """How often a process renews the leases of what it runs."""
-    own = Requests("process", Audience())
-    own.ask(uuid.uuid4(), lambda answer: None)
+    own = RunningRequests("process", AccessWatch())
+    own.watch_question(uuid.uuid4(), lambda answer: None)
     return clock.interval(own.renew)
 
 
 def looked_every(clock: Clock) -> float:
     """How often a process looks for the dead, while it has a reason to."""
-    own = Settling()
+    own = Recovery()
 
     def tick() -> None:
-        own.stir()
+        own.note_activity()
         own.tick()
 
     return clock.interval(tick)
@@ -105,8 +105,8 @@ def test_looks_that_come_in_time_are_no_break_and_an_outage_is(clock):
 @pytest.mark.parametrize("clock", [None], indirect=True)
 def test_by_default_a_pause_of_the_bookkeeping_fits_in(clock):
     """It looks at the clock so often, and no oftener."""
-    assert renewed_every(clock) + PAUSE < clock.lease / 2
-    assert looked_every(clock) + PAUSE < longest_gap(clock)
+    assert renewed_every(clock) + PAUSE_SECONDS < clock.lease / 2
+    assert looked_every(clock) + PAUSE_SECONDS < longest_gap(clock)
     # A process that has had nothing to do looks for a whole lease before it takes others for dead.
     assert clock.lease == 15
-    assert RETRY_MS / 1000 + PAUSE + clock.lease + looked_every(clock) + PAUSE < 20
+    assert RETRY_MS / 1000 + PAUSE_SECONDS + clock.lease + looked_every(clock) + PAUSE_SECONDS < 20

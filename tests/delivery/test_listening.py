@@ -13,16 +13,23 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 
 from django_mcp import MCPServer, endpoint
+from django_mcp.http import event_stream
 from django_mcp.models import Change, PendingRequest, Subscription
-from django_mcp.protocol.topics import Kind, Topic
-from django_mcp.store.changes import change_log
+from django_mcp.protocol import sse
+from django_mcp.protocol.topics import Topic, TopicKind
+from django_mcp.running import listen_peer, send_queue
+from django_mcp.running.send_queue import SendQueue
+from django_mcp.store.changes import change_log, feed
+from django_mcp.store.delivery.records import MessageKind, StoredMessage
 from django_mcp.store.ledger import ledger
 from django_mcp.testing import MCPClient
-from django_mcp.transport import staying, streams
-from tests.asgi import modern, post, urlconf
-from tests.wire.frames import messages_of
+from tests.support.answers import messages_of
+from tests.support.asgi import post
+from tests.support.messages import modern
+from tests.support.sites import urlconf
+from tests.support.waiting import BOUND, in_thread, until
 
-from .changing import (
+from .changes import (
     EVERYTHING,
     PROMPTS,
     RESOURCES,
@@ -34,7 +41,6 @@ from .changing import (
     told,
 )
 from .test_subscriptions import note, notify
-from .waiting import BOUND, in_thread, until
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
@@ -73,7 +79,7 @@ def test_everything_on_the_stream_has_its_id_and_the_acknowledgement_is_first(
         async with listening(application, EVERYTHING, id=id) as stream:
             assert stream.is_stream
             first = await stream.message()
-            await notify(Topic(Kind.TOOLS))
+            await notify(Topic(TopicKind.TOOLS))
             second = await stream.message()
         return first, second
 
@@ -89,9 +95,9 @@ def test_nothing_is_told_that_was_not_asked_for(application, on_loop):
         wish = {"promptsListChanged": True, "resourceSubscriptions": ["note://1"]}
         async with listening(application, wish) as stream:
             first = await stream.message()
-            await notify(Topic(Kind.TOOLS), Topic(Kind.RESOURCES), note(2))
+            await notify(Topic(TopicKind.TOOLS), Topic(TopicKind.RESOURCES), note(2))
             assert await stream.is_silent(0.7)
-            await notify(Topic(Kind.PROMPTS), note(1))
+            await notify(Topic(TopicKind.PROMPTS), note(1))
             return first, [await stream.message(), await stream.message()]
 
     first, rest = on_loop(main())
@@ -109,7 +115,7 @@ def test_a_stream_that_asks_for_nothing_hears_nothing(application, on_loop, wish
     async def main():
         async with listening(application, wish) as stream:
             first = await stream.message()
-            await notify(Topic(Kind.TOOLS))
+            await notify(Topic(TopicKind.TOOLS))
             assert await stream.is_silent(0.7)
         return first
 
@@ -133,7 +139,7 @@ def test_what_changed_before_is_no_news_and_what_changes_meanwhile_is(
     application, on_loop, monkeypatch
 ):
     """Between its rows and its acknowledgement nothing gets lost."""
-    original = staying.begin_listening
+    original = listen_peer.begin_listening
 
     def begin(*args: Any, **owned: str) -> int:
         last = original(*args, **owned)
@@ -141,10 +147,10 @@ def test_what_changed_before_is_no_news_and_what_changes_meanwhile_is(
         server.notify_resource_updated("note://1")
         return last
 
-    monkeypatch.setattr(staying, "begin_listening", begin)
+    monkeypatch.setattr(listen_peer, "begin_listening", begin)
 
     async def main():
-        await notify(Topic(Kind.PROMPTS))
+        await notify(Topic(TopicKind.PROMPTS))
         wish = {**EVERYTHING, "resourceSubscriptions": ["note://1"]}
         async with listening(application, wish) as stream:
             found = [await stream.message() for _ in range(3)]
@@ -156,13 +162,13 @@ def test_what_changed_before_is_no_news_and_what_changes_meanwhile_is(
 
 def test_many_uris_do_not_keep_the_loop_from_others(application, on_loop, monkeypatch):
     threads = set()
-    key_of = staying.key_of
+    key_of = listen_peer.key_of
 
     def noting(topic: Topic) -> Any:
         threads.add(threading.get_ident())
         return key_of(topic)
 
-    monkeypatch.setattr(staying, "key_of", noting)
+    monkeypatch.setattr(listen_peer, "key_of", noting)
 
     async def main():
         async with listening(application, {"resourceSubscriptions": ["note://1"]}) as stream:
@@ -194,7 +200,7 @@ def test_who_leaves_while_it_is_registered_leaves_nothing(application, on_loop, 
     """Its thread goes on: whatever it still writes has an end nevertheless."""
     reached, left = threading.Event(), threading.Event()
     finished: list[bool] = []
-    module = staying.Staying if place == "_register" else staying
+    module = listen_peer.ListenPeer if place == "_register" else listen_peer
     original = getattr(module, place)
 
     def held(*args: Any, **owned: str) -> Any:
@@ -263,7 +269,7 @@ def test_several_streams_at_once_hear_each_for_itself(application, on_loop):
             ]
             for each in opened:
                 await each.message()
-            await notify(Topic(Kind.RESOURCES))
+            await notify(Topic(TopicKind.RESOURCES))
             found = [await each.message() for each in opened]
         return [(told(each), tag(each)) for each in found]
 
@@ -301,19 +307,19 @@ def test_one_that_has_waited_long_for_its_turn_has_one_row(
 ):
     """It is a long call before it is a stream: others of that age are written by the ledger."""
     settings.DJANGO_MCP = {**settings.DJANGO_MCP, "STREAM_AFTER_SECONDS": 0.001}
-    register = staying.Staying._register
+    register = listen_peer.ListenPeer._register
 
     def late(self: Any, topics: Any) -> Any:
-        ledger().requests.pulse()
+        ledger().requests.want_rows_for_long_calls()
         ledger()._write()
         return register(self, topics)
 
-    monkeypatch.setattr(staying.Staying, "_register", late)
+    monkeypatch.setattr(listen_peer.ListenPeer, "_register", late)
 
     async def main():
         async with listening(application, EVERYTHING) as stream:
             first = await stream.message()
-            await notify(Topic(Kind.TOOLS))
+            await notify(Topic(TopicKind.TOOLS))
             return first, await stream.message(), await in_thread(PendingRequest.objects.count)
 
     first, second, rows = on_loop(main())
@@ -327,7 +333,7 @@ def test_whoever_ends_it_ends_it_gracefully(application, on_loop):
         async with listening(application, EVERYTHING, id=7) as stream:
             await stream.message()
             await in_thread(lambda: PendingRequest.objects.update(cancel_requested=True))
-            ledger().ring()
+            ledger().look_now()
             last = await stream.message()
             assert await stream.event() is None
         await ended("answered")
@@ -369,13 +375,13 @@ def test_too_many_resources_are_refused(application, on_loop, settings):
 
 
 def test_a_comment_keeps_the_connection_alive(application, on_loop, monkeypatch):
-    monkeypatch.setattr(streams, "KEEP_ALIVE_SECONDS", 0.05)
+    monkeypatch.setattr(event_stream, "KEEP_ALIVE_SECONDS", 0.05)
 
     async def main():
         async with listening(application, EVERYTHING) as stream:
             await stream.message()
             assert await stream.is_silent(0.3)
-            await notify(Topic(Kind.TOOLS))
+            await notify(Topic(TopicKind.TOOLS))
             assert told(await stream.message()) == TOOLS
             return stream
 
@@ -386,19 +392,35 @@ def test_a_comment_keeps_the_connection_alive(application, on_loop, monkeypatch)
     assert stream.headers["x-accel-buffering"] == "no"
 
 
+def test_a_message_puts_the_next_comment_off(on_loop):
+    async def main():
+        loop, every = asyncio.get_running_loop(), event_stream.KEEP_ALIVE_SECONDS
+        queue = SendQueue(loop)
+        begun = loop.time()
+        stream = event_stream.EventStream(queue, queue.close)
+        try:
+            queue.put([StoredMessage(0, MessageKind.NOTIFICATION, "{}")])
+            times = (begun + every * passed for passed in (0.5, 1.25, 1.75, 2.5, 3))
+            return [stream._next(now) for now in times]
+        finally:
+            stream.close()
+
+    assert on_loop(main()) == [sse.event(b"{}"), None, sse.KEEP_ALIVE, None, sse.KEEP_ALIVE]
+
+
 def test_a_client_that_does_not_read_hears_once_of_what_changed_often(
     application, on_loop, monkeypatch
 ):
     """What it has no room for stays in the rows, where it is one of each."""
-    monkeypatch.setattr(staying, "HELD", 0)
+    monkeypatch.setattr(send_queue, "HELD_MESSAGES", 0)
 
     async def main():
         async with listening(application, EVERYTHING) as stream:
             await stream.message()
             for _ in range(20):
-                await notify(Topic(Kind.TOOLS))
+                await notify(Topic(TopicKind.TOOLS))
             assert await stream.is_silent(0.7)
-            monkeypatch.setattr(staying, "HELD", 500)
+            monkeypatch.setattr(send_queue, "HELD_MESSAGES", 500)
             found = await stream.message()
             assert await stream.is_silent(0.7)
         return found
@@ -448,15 +470,15 @@ def test_many_streams_cost_one_query(application, on_loop, django_assert_num_que
     found: list[str] = []
 
     def plant(_: int) -> Any:
-        return staying.Listener(
+        return feed.ChangeListener(
             server=server.name,
-            wanted={change_log.Key("tools"): ["{}"]},
+            wanted={change_log.TopicKey("tools"): ["{}"]},
             seen=0,
             deliver=found.extend,
             ready=lambda: True,
         )
 
-    change_log.write(server.name, [Topic(Kind.TOOLS)])
+    change_log.write(server.name, [Topic(TopicKind.TOOLS)])
     duty = ledger().changes
     for listener in map(plant, range(500)):
         duty.add(listener)

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from django.db import OperationalError, connection
+from django.http import HttpRequest
 
+from django_mcp import endpoint
+from django_mcp.auth import Principal
 from django_mcp.models import OutgoingMessage, PendingRequest, Stream
 from django_mcp.store import ledger as ledger_module
-from tests.asgi import modern
-from tests.wire.speech import IDS
+from django_mcp.store.delivery import outbox
+from tests.support.client import Client, StatelessClient
+from tests.support.messages import IDS, modern
+from tests.support.sites import urlconf
+from tests.support.waiting import in_thread, until
 
 from . import site
+from .conftest import at_the_mount
 from .outages import ERRORS, Database, break_connections
-from .streaming import Client
-from .waiting import in_thread, until
 
 
 @pytest.fixture
@@ -27,7 +35,7 @@ def database(monkeypatch):
 @pytest.fixture
 def _impatient(monkeypatch):
     """Send directly, at once, what cannot be written."""
-    monkeypatch.setattr(ledger_module, "DIRECTLY", 0)
+    monkeypatch.setattr(ledger_module, "SEND_UNWRITTEN_SECONDS", 0)
 
 
 def states():
@@ -41,6 +49,7 @@ def texts(messages):
     ]
 
 
+@at_the_mount
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("mislaid", [(1,), (2,), (3,), (4,), (1, 2, 3, 4)], ids=str)
 def test_a_commit_whose_answer_is_lost_is_not_taken_for_another_ones(
@@ -81,6 +90,7 @@ def serialization_failure():
     return error
 
 
+@at_the_mount
 @pytest.mark.parametrize("kind", [deadlock, lock_timeout, serialization_failure])
 def test_transactions_that_others_broke_off_are_made_again_and_the_function_is_not(
     application, on_loop, database, kind, caplog
@@ -107,6 +117,7 @@ def test_transactions_that_others_broke_off_are_made_again_and_the_function_is_n
     assert not caplog.records
 
 
+@at_the_mount
 @pytest.mark.parametrize("error", ERRORS)
 def test_what_several_calls_say_in_one_transaction_is_kept_once(
     application, on_loop, database, error
@@ -153,7 +164,7 @@ def test_a_result_that_cannot_be_stored_is_delivered_on_its_connection(
 
 @pytest.mark.usefixtures("_impatient")
 @pytest.mark.parametrize("request_id", IDS[:3], ids=repr)
-def test_so_is_that_of_a_call_which_could_not_become_a_row(
+def test_the_result_of_a_call_that_could_not_become_a_row_is_delivered_on_its_connection(
     application, on_loop, database, settings, request_id
 ):
     settings.DJANGO_MCP = {**settings.DJANGO_MCP, "STREAM_AFTER_SECONDS": 0.05}
@@ -171,7 +182,7 @@ def test_so_is_that_of_a_call_which_could_not_become_a_row(
             assert connection.is_stream
             event = await connection.event()
             assert event.id is None
-            message = event.message
+            message = json.loads(event.data)
             assert await connection.event() is None
         await starting.__aexit__(None, None, None)
         await until(states, ["answered"])
@@ -207,9 +218,9 @@ def test_nobody_gets_the_id_of_an_event_that_is_not_stored(application, on_loop,
         return before, rest, replayed
 
     before, rest, replayed = on_loop(main())
-    assert [(bool(each.id), each.data != "") for each in before] == [(True, False), (True, True)]
+    assert [(bool(each.id), each.data != b"") for each in before] == [(True, False), (True, True)]
     assert [each.id for each in rest] == [None, None]
-    assert [each.message for each in rest] == replayed
+    assert [json.loads(each.data) for each in rest] == replayed
     assert texts(replayed) == ["1", "done"]
 
 
@@ -308,7 +319,7 @@ def test_the_modern_era_needs_the_database_for_nothing_but_what_it_keeps(
             params = {"name": "echo", "arguments": {"value": "x"}}
             if method == "subscriptions/listen":
                 params = {"notifications": {"toolsListChanged": True}}
-            message, headers = modern_message(method, params)
+            message, headers = modern(method, **params)
             async with client.request("POST", message, **headers) as connection:
                 return connection.status, await connection.json()
 
@@ -320,16 +331,12 @@ def test_the_modern_era_needs_the_database_for_nothing_but_what_it_keeps(
         assert (status, body["error"]["code"]) == (503, -32603)
 
 
-def modern_message(method, params):
-    message, headers = modern(method, **params)
-    return message, {name.replace("-", "_"): value for name, value in headers.items()}
-
-
+@at_the_mount
 def test_what_the_database_does_not_take_ends_with_an_error(
     application, on_loop, database, monkeypatch
 ):
     """A message that is too large for it, above all: nobody may wait for it for ever."""
-    monkeypatch.setattr(ledger_module, "DIRECTLY", float("inf"))
+    monkeypatch.setattr(ledger_module, "SEND_UNWRITTEN_SECONDS", float("inf"))
     database.refuses = "poison"
 
     async def main():
@@ -343,6 +350,7 @@ def test_what_the_database_does_not_take_ends_with_an_error(
     assert Stream.objects.get().closed
 
 
+@at_the_mount
 def test_a_call_whose_very_row_is_not_taken_ends_and_holds_up_no_other(
     application, on_loop, database
 ):
@@ -407,3 +415,59 @@ def test_connections_that_the_server_has_ended_cost_nobody_anything(application,
     finally:
         connection.settings_dict["CONN_MAX_AGE"] = before
         connection.close()
+
+
+def stranger(request: HttpRequest) -> Principal:
+    """Let in somebody whose key no column for the site's users has a form for."""
+    return Principal(SimpleNamespace(pk="auth0|x", is_active=True), "\ud800")
+
+
+@at_the_mount
+def test_what_the_database_has_no_form_for_keeps_nothing_from_others(
+    application, on_loop, settings, caplog
+):
+    """A call that is no row for the site goes on without one."""
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "STREAM_AFTER_SECONDS": 0.001}
+    settings.ROOT_URLCONF = urlconf(
+        endpoint("mcp", server=site.server), endpoint("strange", server=site.server, auth=stranger)
+    )
+
+    async def main():
+        async with asyncio.timeout(20):
+            strange = asyncio.ensure_future(
+                StatelessClient(application, path="/strange").result("wait", gate="strange")
+            )
+            await site.gates.reached("strange")
+            await until(lambda: "takes nothing of a call" in caplog.text, True)
+            client = await Client(application).open()
+            async with client.call("steps", count=1) as connection:
+                others = await connection.messages()
+            site.gates.open("strange")
+            return others, await strange
+
+    others, answer = on_loop(main())
+    assert texts(others) == ["0", "done"]
+    assert answer["content"][0]["text"] == "waited"
+    assert states() == ["answered"]
+
+
+@at_the_mount
+def test_a_call_that_cannot_be_kept_costs_its_client_no_session(
+    application, on_loop, monkeypatch, settings
+):
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "STREAM_AFTER_SECONDS": 0.001}
+    monkeypatch.setattr(outbox, "_stream", Mock(side_effect=ValueError("planted")))
+
+    async def main():
+        client = await Client(application).open()
+        async with client.call("wait", id="mine", gate="kept") as connection:
+            answer = await connection.json()
+        site.gates.open("kept")
+        monkeypatch.undo()
+        async with client.call("echo", value="goes on") as connection:
+            return connection.status, answer, await connection.json()
+
+    status, answer, following = on_loop(main())
+    assert (answer["id"], answer["error"]["code"]) == ("mine", -32603)
+    assert status == 200
+    assert following["result"]

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import threading
+from typing import Any
+
 import pytest
 
+from django_mcp.http import streamed_post
 from django_mcp.models import OutgoingMessage, PendingRequest, Stream
 from django_mcp.store.delivery import stream_writer
-from tests.asgi import modern
-from tests.wire.speech import IDS
+from django_mcp.store.ledger import ledger
+from tests.support.client import Client, StatelessClient
+from tests.support.messages import IDS, META_LOG_LEVEL, cancellation, request, tool_call
+from tests.support.waiting import in_thread, until
 
 from . import site
-from .streaming import Client
-from .waiting import in_thread
 
 
 @pytest.fixture
 def unhurried(monkeypatch):
     """A moment that no machine is too slow for."""
-    monkeypatch.setattr(stream_writer, "MOMENT", 60)
+    monkeypatch.setattr(stream_writer, "FIRST_WRITE_DELAY_SECONDS", 60)
 
 
 def test_a_call_that_says_nothing_is_answered_in_one_piece_and_leaves_no_row(application, on_loop):
@@ -75,10 +79,9 @@ def test_a_call_that_ends_within_a_moment_of_its_words_leaves_no_row(
     assert not Stream.objects.exists()
 
 
-def test_so_does_a_batch_of_them(application, on_loop, unhurried):
+def test_a_batch_of_quick_calls_leaves_no_row(application, on_loop, unhurried):
     def call(number):
-        params = {"name": "quick_steps", "arguments": {"label": f"{number}-", "count": 1}}
-        return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+        return tool_call("quick_steps", number, label=f"{number}-", count=1)
 
     async def main():
         client = await Client(application).open("2025-03-26")
@@ -118,7 +121,7 @@ def test_only_the_newest_revision_primes_its_client(application, on_loop):
     *older, newest = on_loop(main())
     assert all(event.data and event.id for event in older)
     assert newest.id
-    assert newest.data == ""
+    assert newest.data == b""
 
 
 def test_a_call_that_lasts_streams_without_a_word(application, on_loop, settings):
@@ -128,7 +131,7 @@ def test_a_call_that_lasts_streams_without_a_word(application, on_loop, settings
         client = await Client(application).open()
         async with client.call("wait") as connection:
             assert connection.is_stream
-            assert (await connection.event()).data == ""
+            assert (await connection.event()).data == b""
             site.gates.open()
             assert (await connection.message())["result"]
 
@@ -166,11 +169,9 @@ def test_a_crash_after_the_first_word_is_a_result_and_its_row_has_failed(applica
 def test_in_the_modern_era_too_it_has_its_id(application, on_loop, request_id):
 
     async def main():
-        message, headers = modern("tools/call", name="refuse", arguments={})
-        message |= {"id": request_id}
-        message["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "info"
-        given = {name.replace("-", "_"): value for name, value in headers.items()}
-        async with Client(application).request("POST", message, **given) as connection:
+        client = StatelessClient(application)
+        call = client.call("refuse", id=request_id, meta={META_LOG_LEVEL: "info"})
+        async with call as connection:
             assert connection.is_stream
             return await connection.messages()
 
@@ -193,14 +194,11 @@ def test_a_client_that_takes_no_stream_gets_the_response_alone(application, on_l
 
 def test_a_batch_that_speaks_is_one_stream_with_a_response_for_each(application, on_loop):
     def call(number):
-        params = {"name": "steps", "arguments": {"label": f"{number}-", "count": 1}}
-        return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+        return tool_call("steps", number, label=f"{number}-", count=1)
 
     async def main():
         client = await Client(application).open("2025-03-26")
-        unknown = {"jsonrpc": "2.0", "id": "no", "method": "no/such"}
-        ping = {"jsonrpc": "2.0", "id": "p", "method": "ping"}
-        batch = [call(1), unknown, ping, call(2)]
+        batch = [call(1), request("no/such", "no"), request("ping", "p"), call(2)]
         async with client.request("POST", batch) as connection:
             return await connection.messages()
 
@@ -213,19 +211,16 @@ def test_a_batch_that_speaks_is_one_stream_with_a_response_for_each(application,
 
 @pytest.mark.parametrize("quick", ["ping", "echo", "unknown"])
 def test_a_batch_answers_what_had_ended_before_it_became_a_stream(application, on_loop, quick):
-    def call(number, name, **arguments):
-        params = {"name": name, "arguments": arguments}
-        return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
-
     first = {
-        "ping": {"jsonrpc": "2.0", "id": "first", "method": "ping"},
-        "echo": call("first", "echo", value="x"),
-        "unknown": {"jsonrpc": "2.0", "id": "first", "method": "no/such"},
+        "ping": request("ping", "first"),
+        "echo": tool_call("echo", "first", value="x"),
+        "unknown": request("no/such", "first"),
     }
 
     async def main():
         client = await Client(application).open("2025-03-26")
-        async with client.request("POST", [first[quick], call(2, "steps", count=2)]) as connection:
+        batch = [first[quick], tool_call("steps", 2, count=2)]
+        async with client.request("POST", batch) as connection:
             return await connection.messages()
 
     messages = on_loop(main())
@@ -238,12 +233,8 @@ def test_what_a_column_does_not_take_is_left_out_of_its_row(application, on_loop
 
     async def main():
         client = await Client(application).open("2025-03-26")
-        steps = {"name": "steps", "arguments": {"count": 1}}
-        batch = [
-            {"jsonrpc": "2.0", "id": number, "method": method, "params": {"name": name}}
-            for number, (method, name) in enumerate(asked)
-        ]
-        batch.append({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": steps})
+        batch = [request(asked[number][0], number, name=asked[number][1]) for number in (0, 1)]
+        batch.append(tool_call("steps", 2, count=1))
         async with client.request("POST", batch) as connection:
             ends = [each["id"] for each in await connection.messages() if "id" in each]
         return ends, await in_thread(lambda: list(PendingRequest.objects.values_list("name")))
@@ -314,3 +305,56 @@ def test_the_session_says_how_severe_a_message_must_be(application, on_loop, lev
             return await connection.messages() if connection.is_stream else [None]
 
     assert len(on_loop(main())) == heard + 1
+
+
+def test_a_call_of_a_batch_that_is_cancelled_before_it_begins_does_not_run(application, on_loop):
+    async def main():
+        client = await Client(application).open("2025-03-26")
+        batch = [tool_call("wait", 1), tool_call("steps", 2, gate="never")]
+        async with client.request("POST", batch) as connection:
+            await site.gates.reached()
+            await client.send(cancellation(2))
+            await until(PendingRequest.objects.filter(cancel_requested=True).count, 1)
+            (cancelled,) = [each for each in ledger().requests.running() if each.request_id == 2]
+            await until(lambda: cancelled._reason is not None, True)
+            site.gates.open()
+            return await connection.messages()
+
+    first, second = on_loop(main())
+    assert first["result"]
+    assert (second["id"], second["error"]["code"]) == (2, -32800)
+    assert not site.gates.entered["never"].acquire(blocking=False)
+
+
+def test_a_client_that_goes_as_its_call_is_written_leaves_no_reader(
+    application, on_loop, monkeypatch
+):
+    """The one happens on the loop, the other on the thread of the ledger."""
+    seen = []
+
+    class Reader(streamed_post.StreamReader):
+        def __init__(self, **given: Any) -> None:
+            (post,) = seen
+            going = threading.Thread(target=post._disconnect)
+            going.start()
+            going.join(0.2)  # unless it has to wait for its turn
+            super().__init__(**given)
+
+    original = streamed_post.StreamedPost._connect_reader
+
+    def connect(self: Any) -> None:
+        seen[:] = [self]
+        original(self)
+
+    monkeypatch.setattr(streamed_post, "StreamReader", Reader)
+    monkeypatch.setattr(streamed_post.StreamedPost, "_connect_reader", connect)
+
+    async def main():
+        client = await Client(application).open()
+        async with client.call("speak_and_wait", gate="gone"):
+            await until(lambda: bool(seen), True)
+            await until(lambda: ledger().readers.all(), [])
+            assert ledger().requests.running(), "the end of the call removes it, too"
+            site.gates.open("gone")
+
+    on_loop(main())

@@ -9,10 +9,11 @@ import pytest
 
 from django_mcp.models import PendingRequest, Session
 from django_mcp.store.ledger import ledger
+from tests.support.client import Client
+from tests.support.messages import INITIALIZED
+from tests.support.waiting import in_thread, until
 
 from . import site
-from .streaming import Client
-from .waiting import in_thread, until
 
 ASKING = ["question", "aquestion"]
 
@@ -137,7 +138,7 @@ def test_a_question_waits_until_the_client_is_ready(application, on_loop, tool):
         await asyncio.sleep(0.3)
         assert not calling.done()
         assert not await in_thread(PendingRequest.objects.filter(direction="to").exists)
-        await client.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        await client.send(INITIALIZED)
         question = await calling
         await client.answer(question, accepted("Ada"))
         return question
@@ -157,7 +158,7 @@ def test_who_waits_for_a_person_holds_no_connection(application, on_loop, initia
         (connection,) = site.gates.connections
         if not initialized:
             await until(lambda: connection.connection is not None, True)
-            await client.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+            await client.send(INITIALIZED)
         question = await calling
         held = connection.connection
         await client.answer(question, accepted("Ada"))
@@ -166,8 +167,8 @@ def test_who_waits_for_a_person_holds_no_connection(application, on_loop, initia
     assert on_loop(main()) is None
 
 
-def test_threads_that_wait_for_people_keep_no_lane_from_others(application, on_loop):
-    """More questions than lanes, and everybody else is served."""
+def test_threads_that_wait_for_people_keep_no_thread_from_others(application, on_loop):
+    """More questions than threads, and everybody else is served."""
 
     async def main():
         client = await Client(application).open(elicitation={})

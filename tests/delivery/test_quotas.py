@@ -8,10 +8,10 @@ import pytest
 
 from django_mcp.models import OutgoingMessage, PendingRequest
 from django_mcp.testing import MCPClient
-from tests.asgi import modern
+from tests.support.client import Client, StatelessClient
+from tests.support.messages import META_LOG_LEVEL
 
 from . import site
-from .streaming import Client
 
 QUOTAS = [({"QUEUE_MESSAGES": 5}, 5), ({"QUEUE_BYTES": 300}, 3)]
 """Settings, and how many of the words of ``steps`` fit; one has 89 bytes."""
@@ -80,10 +80,8 @@ def test_what_waits_in_memory_for_a_modern_client_has_the_same_bounds(applicatio
     """2026-07-28: there are no rows. The client reads nothing before the call has said all."""
 
     async def main():
-        message, headers = modern("tools/call", name="steps", arguments={"count": 20})
-        message["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "info"
-        given = {name.replace("-", "_"): value for name, value in headers.items()}
-        async with Client(application).request("POST", message, **given) as connection:
+        client = StatelessClient(application)
+        async with client.call("steps", meta={META_LOG_LEVEL: "info"}, count=20) as connection:
             return await connection.messages()
 
     *said, last = on_loop(main())

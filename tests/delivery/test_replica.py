@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from django_mcp.models import Session
-from tests.asgi import modern
+from tests.support.client import StatelessClient
+from tests.support.waiting import in_thread
 
-from . import site, story
-from .streaming import Client
-from .waiting import in_thread
+from . import site, whole_session
 
 
 class ReadsElsewhere:
@@ -30,15 +29,12 @@ def test_the_router_is_asked(settings):
 
 
 def test_a_session_reads_nothing_from_a_replica(application, on_loop):
-    on_loop(story.tell(application))
+    on_loop(whole_session.tell(application))
 
 
 def test_neither_does_who_listens_without_one(application, on_loop):
     async def main():
-        wish = {"toolsListChanged": True}
-        message, headers = modern("subscriptions/listen", notifications=wish)
-        given = {name.replace("-", "_"): value for name, value in headers.items()}
-        async with Client(application).request("POST", message, **given) as listening:
+        async with StatelessClient(application).listen(toolsListChanged=True) as listening:
             assert "acknowledged" in (await listening.message())["method"]
             await in_thread(site.server.notify_tools_changed)
             assert "tools/list_changed" in (await listening.message())["method"]

@@ -9,21 +9,22 @@ import threading
 import pytest
 from django.core.asgi import get_asgi_application
 
+from django_mcp.http.event_stream import EventStream
 from django_mcp.models import OutgoingMessage, PendingRequest, Session, Stream
+from django_mcp.running.send_queue import SendQueue
 from django_mcp.store.delivery import outbox
 from django_mcp.store.ledger import ledger
-from django_mcp.transport.streams import Mailbox, Shown
+from tests.support.client import Client
+from tests.support.waiting import in_thread, until
 
 from . import site
-from .streaming import Client
-from .waiting import in_thread, until
 
 NOTE = '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"%s"}}'
 
 
 def put(*texts: str) -> None:
     """Queue messages on the session's own stream."""
-    outbox.put(Stream.objects.get(own=True).pk, [NOTE % text for text in texts])
+    outbox.write_notifications(Stream.objects.get(own=True).pk, [NOTE % text for text in texts])
 
 
 async def last_of(call):
@@ -50,7 +51,7 @@ def test_a_broken_stream_goes_on_where_it_broke(application, on_loop, tool):
         for _ in range(3):
             site.gates.open("each")
         async with client.listen(broken.last_id) as resumed:
-            assert (await resumed.event()).data == ""
+            assert (await resumed.event()).data == b""
             return await resumed.messages()
 
     *words, last = on_loop(main())
@@ -255,7 +256,7 @@ def test_a_tool_may_let_its_client_come_back_for_the_result(application, on_loop
     async def main():
         client = await Client(application).open()
         async with client.call("released", id=3) as connection:
-            assert (await connection.event()).data == ""
+            assert (await connection.event()).data == b""
             assert await connection.event() is None
         site.gates.open()
         async with client.listen(connection.last_id) as resumed:
@@ -405,7 +406,7 @@ def test_a_stream_that_is_collected_in_the_middle_of_anything_waits_for_nothing(
             with lock:
                 left.set()
 
-        held = [Shown(Mailbox(asyncio.get_running_loop()), leave)]
+        held = [EventStream(SendQueue(asyncio.get_running_loop()), leave)]
 
         def collect():
             with lock:
@@ -427,15 +428,30 @@ def test_sessions_after_one_that_was_lost_inherit_nothing_of_it(application, on_
         async with lost.listen() as own:
             await own.event()
         stream = await in_thread(Stream.objects.get)
-        await in_thread(outbox.put, stream.pk, ['{"jsonrpc":"2.0","method":"notifications/late"}'])
+        await in_thread(
+            outbox.write_notifications,
+            stream.pk,
+            ['{"jsonrpc":"2.0","method":"notifications/late"}'],
+        )
         async with lost.request("DELETE") as ended:
             assert ended.status == 204
         found = await asyncio.gather(*(Client(application).open() for _ in range(20)))
         for client in found[:3]:
             async with client.listen() as fresh:
-                assert (await fresh.event()).data == ""
+                assert (await fresh.event()).data == b""
                 assert await fresh.is_silent()
         return {client.session_id for client in (lost, *found)}
 
     assert len(on_loop(main())) == 21
     assert Session.objects.exclude(state="ended").count() == 20
+
+
+def test_a_stream_ends_when_it_is_no_longer_kept(application, on_loop):
+    async def main():
+        client = await Client(application).open()
+        async with client.listen() as connection:
+            await until(Stream.objects.filter(own=True).count, 1)
+            await in_thread(Stream.objects.all().delete)
+            return await connection.messages()
+
+    assert on_loop(main()) == []

@@ -20,22 +20,26 @@ from django.db import OperationalError, ProgrammingError, connection
 from django.test import Client as WSGIClient
 from django.test.utils import CaptureQueriesContext
 
-from django_mcp import Context, endpoint, logins
-from django_mcp.auth import Principal, django_user
+from django_mcp import Context, endpoint
+from django_mcp.auth import Principal, django_user, logins
+from django_mcp.auth.logins import ended_logins, login_of
 from django_mcp.clock import DatabaseNow
-from django_mcp.logins import ended_logins, login_of
 from django_mcp.models import Subscription
-from django_mcp.store.access import access_watch as audience_module
-from django_mcp.store.access.access_watch import Audience
-from django_mcp.store.requests.running_requests import Requests
-from tests.asgi import urlconf
+from django_mcp.store.access import access_watch
+from django_mcp.store.access.access_watch import AccessWatch
+from django_mcp.store.in_flight.running_requests import RunningRequests
+from tests.support.caller import Caller
+from tests.support.client import Client
+from tests.support.entrances import open_entrance
+from tests.support.messages import tool_call
+from tests.support.sites import urlconf
+from tests.support.waiting import in_thread, until
 
-from . import changing, site
-from .changing import SUBSCRIPTION_ID, UPDATED, by_header, listening, told
-from .streaming import Client
+from . import changes, site
+from .changes import SUBSCRIPTION_ID, UPDATED, by_header, listening, told
+from .conftest import at_the_mount
 from .test_access import REVOKED, last_of, modern_call
 from .test_subscriptions import own_stream, subscribe
-from .waiting import in_thread, until
 
 
 @pytest.fixture
@@ -57,7 +61,7 @@ def revoke(user):
 
 @pytest.fixture
 def _changing(settings):
-    settings.ROOT_URLCONF = urlconf(endpoint("mcp", server=changing.server))
+    settings.ROOT_URLCONF = urlconf(endpoint("mcp", server=changes.server))
 
 
 @pytest.mark.usefixtures("_changing")
@@ -75,9 +79,9 @@ def test_listening_ends_with_the_permission_for_what_is_listened_to(application,
                 await each.message()
             await in_thread(revoke, users[0])
             ended = await anna.messages()
-            await in_thread(changing.server.notify_resource_updated, "secret://1")
+            await in_thread(changes.server.notify_resource_updated, "secret://1")
             assert told(await otto.message()) == "secret://1"
-            await in_thread(changing.server.notify_resource_updated, "note://1")
+            await in_thread(changes.server.notify_resource_updated, "note://1")
             assert told(await open_.message()) == "note://1"
         async with listening(application, wish, X_User="anna") as again:
             return ended, await again.message()
@@ -99,12 +103,12 @@ def test_a_subscription_ends_with_the_permission(application, on_loop, users):
             for uri in ("secret://1", "note://1"):
                 await subscribe(client, uri)
         async with own_stream(anna) as own, own_stream(otto) as other:
-            await in_thread(changing.server.notify_resource_updated, "secret://1")
+            await in_thread(changes.server.notify_resource_updated, "secret://1")
             assert told(await own.message()) == told(await other.message()) == "secret://1"
             await in_thread(revoke, users[0])
-            await in_thread(changing.server.notify_resource_updated, "secret://1")
+            await in_thread(changes.server.notify_resource_updated, "secret://1")
             assert told(await other.message()) == "secret://1"
-            await in_thread(changing.server.notify_resource_updated, "note://1")
+            await in_thread(changes.server.notify_resource_updated, "note://1")
             return told(await own.message()), told(await other.message())
 
     assert on_loop(main()) == ("note://1", "note://1")
@@ -122,9 +126,9 @@ def test_what_changed_while_nobody_listened_is_not_told_without_the_permission(o
         async with own_stream(anna) as own:
             place = own.last_id
         await in_thread(revoke, users[0])
-        await in_thread(changing.server.notify_resource_updated, "secret://1")
-        headers = {**anna._headers, "Last-Event-ID": place}
-        answer = await in_thread(lambda: WSGIClient().get("/mcp", headers=headers).content)
+        await in_thread(changes.server.notify_resource_updated, "secret://1")
+        at_wsgi = Caller(open_entrance("wsgi"), headers=anna.headers)
+        answer = await in_thread(lambda: at_wsgi.send("GET", Last_Event_ID=place).body)
         async with own_stream(anna) as own:
             assert await own.is_silent()
         return answer
@@ -212,9 +216,10 @@ def _no_fault():
 
 @pytest.fixture
 def _impatient(monkeypatch):
-    monkeypatch.setattr(audience_module, "UNSURE_SECONDS", 0.6)
+    monkeypatch.setattr(access_watch, "UNSURE_SECONDS", 0.6)
 
 
+@at_the_mount
 @pytest.mark.usefixtures("_impatient")
 @pytest.mark.parametrize(
     "error", [RuntimeError("planted"), ProgrammingError("planted")], ids=["bug", "statement"]
@@ -255,17 +260,18 @@ def test_who_cannot_be_asked_after_does_not_stay(
 
 def test_what_fails_for_a_while_ends_nothing(users, caplog):
     """Nobody is unsure of anybody once he has been asked after again."""
-    found, gone = Audience(), []
-    found.enter("it", Principal(users[0]), lambda: gone.append("it"), lambda: fragile)
+    found, gone = AccessWatch(), []
+    found.watch("it", Principal(users[0]), lambda: gone.append("it"), lambda: fragile)
     for error in (RuntimeError("planted"), None, RuntimeError("planted"), None):
         fault.error = error
         found.look()
-        (guest,) = found._present.values()
-        assert (guest.unsure_since is None) == (error is None)
+        (entry,) = found._watched.values()
+        assert (entry.unsure_since is None) == (error is None)
     assert gone == []
     assert len([each for each in caplog.records if each.exc_info]) == 2
 
 
+@at_the_mount
 @pytest.mark.usefixtures("_impatient")
 @pytest.mark.parametrize("away", ["the users'", "ours as well"])
 def test_nobody_stays_for_long_while_the_database_is_away(
@@ -281,9 +287,9 @@ def test_nobody_stays_for_long_while_the_database_is_away(
             async with anna.listen() as own:
                 await own.event()
                 with monkeypatch.context() as patch:
-                    patch.setattr(audience_module, "_users", fail)
+                    patch.setattr(access_watch, "_users", fail)
                     if away == "ours as well":
-                        patch.setattr(Requests, "look", fail)
+                        patch.setattr(RunningRequests, "look", fail)
                     ended = (await connection.messages())[-1]
                     assert await own.event() is None
         site.gates.open()
@@ -293,10 +299,10 @@ def test_nobody_stays_for_long_while_the_database_is_away(
 
 
 def test_one_that_fails_keeps_nobody_else_from_being_asked_after(users):
-    found, gone = Audience(), []
+    found, gone = AccessWatch(), []
     fault.error = ProgrammingError("planted")
-    found.enter(1, Principal(users[0]), lambda: gone.append(1), lambda: fragile)
-    found.enter(2, Principal(users[1]), lambda: gone.append(2), lambda: lambda user: False)
+    found.watch(1, Principal(users[0]), lambda: gone.append(1), lambda: fragile)
+    found.watch(2, Principal(users[1]), lambda: gone.append(2), lambda: lambda user: False)
     found.look()
     assert gone == [2]
 
@@ -417,15 +423,9 @@ def test_a_call_under_wsgi_is_told_that_its_login_has_ended(on_loop):
         looping.clear()
         browser = await in_thread(log_in)
         client = await Client(get_asgi_application(), **cookies(browser)).open()
-        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
-        body["params"] = {"name": "until_told", "arguments": {}}
-
-        def post():
-            return WSGIClient().post(
-                "/mcp", body, content_type="application/json", headers=client._headers
-            )
-
-        call = asyncio.create_task(in_thread(post))
+        at_wsgi = Caller(open_entrance("wsgi"), headers=client.headers)
+        message = tool_call("until_told")
+        call = asyncio.create_task(in_thread(at_wsgi.post, message))
         await until(looping.is_set, True)
         await in_thread(log_out, browser)
         return (await call).json()

@@ -16,19 +16,19 @@ from django.db.backends.utils import CursorWrapper
 from django.db.transaction import Atomic
 
 from django_mcp.models import PendingRequest, Session, Stream
-from django_mcp.store.cleanup import kinds
-from tests.asgi import modern
+from django_mcp.store.cleanup import cleanup_rules
 from tests.store.aging import let_pass
+from tests.support.client import StatelessClient
+from tests.support.waiting import in_thread, until
 
-from . import site, story
-from .streaming import Client
-from .waiting import in_thread, until
+from . import site, whole_session
 
 LASTING = re.compile(
     r"\b(?:LISTEN|UNLISTEN|NOTIFY|DECLARE|FETCH|PREPARE|DISCARD|GET_LOCK|LOCK TABLES?)\b"
     r"|advisory_lock|CREATE TEMP|^SET\b|set_config"
 )
 """What belongs to a connection and outlasts its transaction."""
+LOCKING = re.compile(r"^(?:INSERT|UPDATE|DELETE)\b|\bFOR (?:NO KEY )?UPDATE$")
 RANGE = re.compile(r"[<>]|\bBETWEEN\b|\bLIKE\b|\bSELECT\b", re.IGNORECASE)
 MOST_KEYS = 500
 DJANGOS_OWN = ("BEGIN", "SET SESSION TRANSACTION ISOLATION LEVEL", "SET SQL_AUTO_IS_NULL")
@@ -86,11 +86,9 @@ def record(monkeypatch: pytest.MonkeyPatch) -> Record:
 
 async def everything(application: Any) -> None:
     """Do all that leaves statements: in a session, without one, and afterwards."""
-    await story.tell(application)
+    await whole_session.tell(application)
     wish = {"toolsListChanged": True, "resourceSubscriptions": ["thing://1"]}
-    message, headers = modern("subscriptions/listen", notifications=wish)
-    given = {name.replace("-", "_"): value for name, value in headers.items()}
-    async with Client(application).request("POST", message, **given) as listening:
+    async with StatelessClient(application).listen(**wish) as listening:
         assert "acknowledged" in (await listening.message())["method"]
         await in_thread(site.server.notify_tools_changed)
         assert "tools/list_changed" in (await listening.message())["method"]
@@ -102,7 +100,7 @@ async def everything(application: Any) -> None:
 
 def _clean() -> None:
     let_pass(days=8)
-    for kind in [*kinds(), *kinds()]:
+    for kind in [*cleanup_rules(), *cleanup_rules()]:
         kind.forget_all(MOST_KEYS)
     assert not Stream.objects.exists()
 
@@ -122,11 +120,11 @@ def test_nothing_outlasts_a_transaction(application, on_loop, record):
     assert record.cursors == []
 
 
-def test_a_transaction_begins_with_what_it_writes(application, on_loop, record):
+def test_a_transaction_begins_with_what_it_writes_or_locks(application, on_loop, record):
     """So it reads what was there when it got its lock, whatever the isolation level."""
     on_loop(everything(application))
     assert record.beginnings
-    assert {each.split()[0] for each in record.beginnings} <= {"INSERT", "UPDATE", "DELETE"}
+    assert [each for each in record.beginnings if not LOCKING.search(each)] == []
 
 
 def test_rows_are_deleted_by_key_and_not_by_age(application, on_loop, record):

@@ -22,18 +22,20 @@ from django_mcp.models import (
     Stream,
     Subscription,
 )
-from django_mcp.protocol.topics import Kind, Topic
+from django_mcp.protocol.topics import Topic, TopicKind
 from django_mcp.protocol.versions import LEGACY
 from django_mcp.store.changes import change_log, fanout, feed, subscription_rows
-from django_mcp.store.changes.fanout import OwnStream
-from django_mcp.store.delivery.stream_readers import Reader, Readers
+from django_mcp.store.changes.fanout import GetStreamListener
+from django_mcp.store.delivery import outbox, stream_rows
+from django_mcp.store.delivery.stream_readers import StreamReader, StreamReaders
 from django_mcp.store.ledger import ledger
-from tests.asgi import urlconf
 from tests.store.aging import forget
+from tests.support.client import Client
+from tests.support.messages import INITIALIZED
+from tests.support.sites import urlconf
+from tests.support.waiting import in_thread
 
-from .changing import PROMPTS, RESOURCES, TOOLS, server, told
-from .streaming import Client
-from .waiting import in_thread
+from .changes import PROMPTS, RESOURCES, TOOLS, server, told
 
 REVISIONS = [revision.name for revision in LEGACY]
 
@@ -58,7 +60,7 @@ async def own_stream(client: Client, last_event_id: str | None = None):
 async def notify(*topics: Topic) -> None:
     """Announce, as a view or a task does."""
     for topic in topics:
-        if topic.kind is Kind.RESOURCE:
+        if topic.kind is TopicKind.RESOURCE:
             await in_thread(server.notify_resource_updated, topic.uri)
         else:
             await in_thread(getattr(server, f"notify_{topic.kind}_changed"))
@@ -75,7 +77,7 @@ def move(values: dict[str, Any]) -> None:
 
 
 def note(key: Any) -> Topic:
-    return Topic(Kind.RESOURCE, f"note://{key}")
+    return Topic(TopicKind.RESOURCE, f"note://{key}")
 
 
 # Lists
@@ -86,9 +88,9 @@ def test_a_session_hears_of_its_lists(application, on_loop, revision):
     async def main():
         client = await Client(application).open(revision)
         async with own_stream(client) as own:
-            await notify(Topic(Kind.TOOLS))
+            await notify(Topic(TopicKind.TOOLS))
             first = await own.message()
-            await notify(Topic(Kind.RESOURCES))
+            await notify(Topic(TopicKind.RESOURCES))
             second = await own.message()
         return first, second
 
@@ -100,9 +102,9 @@ def test_a_session_hears_of_its_lists(application, on_loop, revision):
 
 def test_a_change_before_the_first_get_is_not_lost(application, on_loop):
     async def main():
-        await notify(Topic(Kind.PROMPTS))
+        await notify(Topic(TopicKind.PROMPTS))
         client = await Client(application).open()
-        await notify(Topic(Kind.TOOLS))
+        await notify(Topic(TopicKind.TOOLS))
         async with own_stream(client) as own:
             found = await own.message()
             assert await own.is_silent()
@@ -116,10 +118,10 @@ def test_a_change_while_nobody_listens_waits_and_is_told_once(application, on_lo
     async def main():
         client = await Client(application).open()
         async with own_stream(client) as own:
-            await notify(Topic(Kind.TOOLS))
+            await notify(Topic(TopicKind.TOOLS))
             first = await own.message()
         for _ in range(10):
-            await notify(Topic(Kind.TOOLS), Topic(Kind.PROMPTS))
+            await notify(Topic(TopicKind.TOOLS), Topic(TopicKind.PROMPTS))
         async with own_stream(client) as own:
             second = [told(await own.message()), told(await own.message())]
             assert await own.is_silent()
@@ -139,9 +141,11 @@ def test_a_list_that_the_server_has_not_is_not_told_of(application, on_loop):
     async def main():
         client = await Client(application).open()
         async with own_stream(client) as own:
-            (served,) = list(ledger().changes._own)
-            served.lists = frozenset({Kind.TOOLS})
-            await notify(Topic(Kind.PROMPTS), Topic(Kind.RESOURCES), Topic(Kind.TOOLS))
+            (served,) = list(ledger().changes._get_streams)
+            served.lists = frozenset({TopicKind.TOOLS})
+            await notify(
+                Topic(TopicKind.PROMPTS), Topic(TopicKind.RESOURCES), Topic(TopicKind.TOOLS)
+            )
             return await own.message()
 
     assert told(on_loop(main())) == TOOLS
@@ -153,7 +157,7 @@ def test_a_client_that_is_not_ready_is_told_when_it_is(application, on_loop):
     async def main():
         client = await Client(application).open(initialized=False)
         async with own_stream(client) as own:
-            await notify(Topic(Kind.TOOLS))
+            await notify(Topic(TopicKind.TOOLS))
             assert await own.is_silent(0.7)
             await client.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
             return await own.message()
@@ -164,8 +168,10 @@ def test_a_client_that_is_not_ready_is_told_when_it_is(application, on_loop):
 def test_a_storm_is_one_notification(application, on_loop, monkeypatch):
     """However many changes between two looks."""
     storm = threading.Event()
-    original = feed.Changes._look
-    monkeypatch.setattr(feed.Changes, "_look", lambda self: not storm.is_set() and original(self))
+    original = feed.ChangeFeed._look
+    monkeypatch.setattr(
+        feed.ChangeFeed, "_look", lambda self: not storm.is_set() and original(self)
+    )
 
     def blow() -> None:
         for _ in range(200):
@@ -214,7 +220,7 @@ def test_what_changed_before_the_subscription_is_no_news(application, on_loop):
     async def main():
         one, other = await Client(application).open(), await Client(application).open()
         await subscribe(other, "note://1")
-        await notify(note(1), Topic(Kind.TOOLS))
+        await notify(note(1), Topic(TopicKind.TOOLS))
         await subscribe(one, "note://1")
         async with own_stream(one) as own:
             assert told(await own.message()) == TOOLS
@@ -288,18 +294,18 @@ def test_subscribing_changes_nothing_else_of_a_session(application, on_loop):
         after = await in_thread(Session.objects.values().get)
         return {name for name in before if before[name] != after[name]}
 
-    assert on_loop(main()) <= {"last_active", "request_count"}
+    assert on_loop(main()) <= {"last_active", "used_hour", "request_count"}
 
 
 def test_a_session_that_has_ended_cannot_subscribe(application, on_loop, monkeypatch):
     """Parent first: it ended after it was found."""
-    original = subscription_rows.Subscriptions.subscribe
+    original = subscription_rows.subscribe
 
-    def late(self: Any, session: Any, uri: str) -> None:
+    def late(server: str, session: Any, uri: Any) -> None:
         Session.objects.update(state="ended")
-        original(self, session, uri)
+        original(server, session, uri)
 
-    monkeypatch.setattr(subscription_rows.Subscriptions, "subscribe", late)
+    monkeypatch.setattr(subscription_rows, "subscribe", late)
 
     async def main():
         client = await Client(application).open()
@@ -314,7 +320,7 @@ def test_a_session_that_has_ended_cannot_subscribe(application, on_loop, monkeyp
 # Folding
 
 
-@pytest.mark.parametrize("way", ["_show", "_queue"])
+@pytest.mark.parametrize("way", ["_write_and_show", "_write_for_later"])
 def test_two_processes_never_fold_the_same_change(application, on_loop, monkeypatch, way):
     """Another process is quicker, between the moment of looking and that of writing."""
     original, rivals = getattr(fanout, way), []
@@ -325,13 +331,13 @@ def test_two_processes_never_fold_the_same_change(application, on_loop, monkeypa
             assert original(folds)
         return original(folds)
 
-    monkeypatch.setattr(fanout, "_show", lambda folds: set())
+    monkeypatch.setattr(fanout, "_write_and_show", lambda folds: set())
     monkeypatch.setattr(fanout, way, write)
 
     async def main():
         client = await Client(application).open()
         async with own_stream(client) as own:
-            await notify(Topic(Kind.TOOLS))
+            await notify(Topic(TopicKind.TOOLS))
             first = await own.message()
             assert await own.is_silent(0.7)
         return first
@@ -346,11 +352,11 @@ def test_only_the_connection_that_delivers_folds(application, on_loop):
         client = await Client(application).open()
         async with own_stream(client) as older:
             async with own_stream(client) as newer:
-                await notify(Topic(Kind.TOOLS))
+                await notify(Topic(TopicKind.TOOLS))
                 assert told(await newer.message()) == TOOLS
                 assert await older.is_silent()
             # The older one goes on where the newer one was.
-            await notify(Topic(Kind.PROMPTS))
+            await notify(Topic(TopicKind.PROMPTS))
             assert told(await older.message()) == PROMPTS
             assert await older.is_silent()
 
@@ -366,7 +372,7 @@ def test_what_changed_while_no_connection_delivered_is_folded_by_the_next(applic
         async with own_stream(client) as older:
             # As if the client had a newer connection, at a process that has not looked yet.
             await in_thread(move, {"epoch": 99, "reader": "elsewhere"})
-            await notify(Topic(Kind.TOOLS))
+            await notify(Topic(TopicKind.TOOLS))
             assert await older.is_silent(0.7)
             assert not await in_thread(OutgoingMessage.objects.exists)
             await in_thread(move, {"reader": ""})
@@ -377,12 +383,18 @@ def test_what_changed_while_no_connection_delivered_is_folded_by_the_next(applic
 
 def test_a_stream_that_is_full_takes_what_fits_and_the_rest_waits(settings):
     settings.DJANGO_MCP = {**settings.DJANGO_MCP, "QUEUE_MESSAGES": 2}
-    own = [replace(_planted(1), lists=frozenset({Kind.TOOLS, Kind.PROMPTS, Kind.RESOURCES}))]
+    own = [
+        replace(
+            _planted(1), lists=frozenset({TopicKind.TOOLS, TopicKind.PROMPTS, TopicKind.RESOURCES})
+        )
+    ]
     own[0].reader.ready = False
-    change_log.write(server.name, [Topic(Kind.TOOLS), Topic(Kind.PROMPTS), Topic(Kind.RESOURCES)])
+    change_log.write(
+        server.name, [Topic(TopicKind.TOOLS), Topic(TopicKind.PROMPTS), Topic(TopicKind.RESOURCES)]
+    )
 
     def fold():
-        fanout.fold(own, change_log.after({server.name: own[0].seen}))
+        fanout.write_changes(own, change_log.after({server.name: own[0].seen}))
         return OutgoingMessage.objects.count()
 
     assert [fold(), fold()] == [2, 2]
@@ -397,7 +409,7 @@ def test_what_was_delivered_makes_room_for_what_comes(application, on_loop, sett
         client = await Client(application).open()
         async with own_stream(client) as own:
             for _ in range(10):
-                await notify(Topic(Kind.TOOLS))
+                await notify(Topic(TopicKind.TOOLS))
                 assert told(await own.message()) == TOOLS
         return await in_thread(OutgoingMessage.objects.count)
 
@@ -409,10 +421,10 @@ def test_a_stream_that_was_interrupted_goes_on_and_tells_what_changed(applicatio
     async def main():
         client = await Client(application).open()
         async with own_stream(client) as own:
-            await notify(Topic(Kind.TOOLS))
+            await notify(Topic(TopicKind.TOOLS))
             await own.message()
             place = own.last_id
-        await notify(Topic(Kind.PROMPTS))
+        await notify(Topic(TopicKind.PROMPTS))
         async with own_stream(client, place) as own:
             found = await own.message()
             assert await own.is_silent()
@@ -424,11 +436,11 @@ def test_a_stream_that_was_interrupted_goes_on_and_tells_what_changed(applicatio
 def test_a_connection_that_has_shown_all_is_handed_what_is_written(django_assert_max_num_queries):
     own, shown = _planted(1), []
     own.reader.deliver = shown.extend
-    change_log.write(server.name, [Topic(Kind.TOOLS)])
+    change_log.write(server.name, [Topic(TopicKind.TOOLS)])
     news = change_log.after({server.name: 0})
     # Of these, two begin and end the transaction; nothing is read.
     with django_assert_max_num_queries(4):
-        assert fanout.fold([own], news) == 1
+        assert fanout.write_changes([own], news) == 1
     assert [(each.seq, json.loads(each.body)["method"]) for each in shown] == [(1, TOOLS)]
     row = Stream.objects.get()
     assert (own.reader.cursor, row.delivered, row.next_seq) == (1, 1, 2)
@@ -438,11 +450,11 @@ def test_a_connection_that_has_shown_all_is_handed_what_is_written(django_assert
 def test_a_connection_that_is_behind_reads_what_is_written_in_its_turn(behind, monkeypatch):
     own, shown = _planted(1), []
     own.reader.deliver = shown.extend
-    change_log.write(server.name, [Topic(Kind.TOOLS)])
-    original = fanout._show
+    change_log.write(server.name, [Topic(TopicKind.TOOLS)])
+    original = fanout._write_and_show
     # Between the moment of looking and that of writing.
-    monkeypatch.setattr(fanout, "_show", lambda folds: (move(behind), original(folds))[1])
-    fanout.fold([own], change_log.after({server.name: 0}))
+    monkeypatch.setattr(fanout, "_write_and_show", lambda folds: (move(behind), original(folds))[1])
+    fanout.write_changes([own], change_log.after({server.name: 0}))
     assert shown == []
     row = Stream.objects.get()
     assert (own.reader.cursor, row.delivered) == (0, 0)
@@ -453,9 +465,9 @@ def test_a_connection_that_has_gone_is_handed_nothing():
     """Whoever GETs next finds it; the one that has gone may have shown no id to come back with."""
     own, shown = _planted(1), []
     own.reader.deliver = shown.extend
-    change_log.write(server.name, [Topic(Kind.TOOLS)])
-    Readers(lambda: "").remove(own.reader)
-    fanout.fold([own], change_log.after({server.name: 0}))
+    change_log.write(server.name, [Topic(TopicKind.TOOLS)])
+    StreamReaders(lambda: "").remove(own.reader)
+    fanout.write_changes([own], change_log.after({server.name: 0}))
     assert shown == []
     assert Stream.objects.get().delivered == 0
 
@@ -463,39 +475,41 @@ def test_a_connection_that_has_gone_is_handed_nothing():
 def test_what_was_of_no_interest_makes_no_connection_read(django_assert_max_num_queries):
     own, shown = _planted(1), []
     own.reader.deliver = shown.extend
-    for kind in (Kind.PROMPTS, Kind.TOOLS):
+    for kind in (TopicKind.PROMPTS, TopicKind.TOOLS):
         change_log.write(server.name, [Topic(kind)])
         news = change_log.after({server.name: own.seen})
         with django_assert_max_num_queries(4):
-            fanout.fold([own], news)
+            fanout.write_changes([own], news)
     assert len(shown) == 1
 
 
 def test_a_connection_whose_client_is_not_ready_is_handed_nothing():
     own, shown = replace(_planted(1), initialized=False), []
     own.reader.deliver = shown.extend
-    change_log.write(server.name, [Topic(Kind.TOOLS)])
+    change_log.write(server.name, [Topic(TopicKind.TOOLS)])
     news = change_log.after({server.name: 0})
     Session.objects.update(state=Session.State.OPENED)
-    assert fanout.fold([own], news) == 0
+    assert fanout.write_changes([own], news) == 0
     Session.objects.update(state=Session.State.READY)
-    assert fanout.fold([own], news) == 1
-    # That one is read in its turn; from now on they are handed over.
-    assert (shown, own.initialized) == ([], True)
+    assert fanout.write_changes([own], news) == 1
+    # It is read in its turn; once that is known, what comes is handed over.
+    assert shown == []
+    fanout.refresh([own])
+    assert own.initialized
 
 
 def test_nothing_is_shown_that_could_not_be_written(monkeypatch):
     own, shown = _planted(1), []
     own.reader.deliver = shown.extend
-    change_log.write(server.name, [Topic(Kind.TOOLS)])
+    change_log.write(server.name, [Topic(TopicKind.TOOLS)])
     news = change_log.after({server.name: 0})
     with monkeypatch.context() as planted:
         planted.setattr(fanout, "_messages", Mock(side_effect=OperationalError("planted")))
         with pytest.raises(OperationalError):
-            fanout.fold([own], news)
+            fanout.write_changes([own], news)
     assert shown == []
     assert (own.reader.cursor, own.seen) == (0, 0)
-    assert fanout.fold([own], news) == 1
+    assert fanout.write_changes([own], news) == 1
     assert len(shown) == 1
 
 
@@ -503,9 +517,9 @@ def test_many_streams_cost_a_look_and_a_transaction(django_assert_max_num_querie
     """What a change costs is little for each connection, and one query more for them all."""
     own = [_planted(number) for number in range(30)]
     seen = own[0].seen
-    change_log.write(server.name, [Topic(Kind.TOOLS)])
+    change_log.write(server.name, [Topic(TopicKind.TOOLS)])
     with django_assert_max_num_queries(30 + 8):
-        assert fanout.fold(own, change_log.after({server.name: seen})) == 30
+        assert fanout.write_changes(own, change_log.after({server.name: seen})) == 30
     assert OutgoingMessage.objects.count() == 30
     with django_assert_max_num_queries(1):
         assert not change_log.after({server.name: own[0].seen})
@@ -513,13 +527,13 @@ def test_many_streams_cost_a_look_and_a_transaction(django_assert_max_num_querie
 
 def test_many_streams_take_their_turn(monkeypatch):
     """Others wait for the thread too; and a stream that is full keeps none from being served."""
-    monkeypatch.setattr(fanout, "AT_ONCE", 10)
+    monkeypatch.setattr(fanout, "STREAMS_AT_ONCE", 10)
     own = sorted((_planted(number) for number in range(30)), key=lambda each: each.reader.stream)
     full = [each.reader.stream for each in own[:10]]
     Stream.objects.filter(pk__in=full).update(next_seq=10**6)
-    change_log.write(server.name, [Topic(Kind.TOOLS)])
+    change_log.write(server.name, [Topic(TopicKind.TOOLS)])
     news = change_log.after({server.name: 0})
-    assert [fanout.fold(own, news) for _ in range(3)] == [10, 10, 0]
+    assert [fanout.write_changes(own, news) for _ in range(3)] == [10, 10, 0]
     assert [each.seen for each in own] == [0] * 10 + [1] * 20
 
 
@@ -535,7 +549,7 @@ def test_subscriptions_of_what_has_ended_are_removed():
     assert set(Subscription.objects.values_list("uri", flat=True)) == {"ready", "running"}
 
 
-def _planted(number: int) -> OwnStream:
+def _planted(number: int) -> GetStreamListener:
     session = Session.objects.create(
         key_digest=str(number),
         server=server.name,
@@ -544,22 +558,24 @@ def _planted(number: int) -> OwnStream:
         expires="2099-01-01T00:00:00Z",
     )
     stream = Stream.objects.create(session=session, own=True, epoch=1)
-    reader = Reader(stream.pk, 0, 1, True, lambda messages: None, lambda: None)
-    return OwnStream(reader, str(session.pk), server.name, frozenset({Kind.TOOLS}), 0, True)
+    reader = StreamReader(stream.pk, 0, 1, True, lambda messages: None, lambda: None)
+    return GetStreamListener(
+        reader, str(session.pk), server.name, frozenset({TopicKind.TOOLS}), 0, True
+    )
 
 
 def test_looks_that_are_rung_for_are_not_too_many(application, on_loop, monkeypatch):
     looks = []
-    original = feed.Changes._look
-    monkeypatch.setattr(feed.Changes, "_look", lambda self: looks.append(None) or original(self))
-    monkeypatch.setattr(feed, "GATHERING", 0.2)
+    original = feed.ChangeFeed._look
+    monkeypatch.setattr(feed.ChangeFeed, "_look", lambda self: looks.append(None) or original(self))
+    monkeypatch.setattr(feed, "INTERVAL_SECONDS", 0.2)
 
     async def main():
         client = await Client(application).open()
         async with own_stream(client) as own:
             looks.clear()
             for _ in range(20):
-                await notify(Topic(Kind.TOOLS))
+                await notify(Topic(TopicKind.TOOLS))
             await own.message()
 
     on_loop(main())
@@ -571,9 +587,58 @@ def test_changes_of_another_server_are_its_own(application, on_loop):
     async def main():
         client = await Client(application).open()
         async with own_stream(client) as own:
-            await in_thread(change_log.write, "another", [Topic(Kind.TOOLS)])
-            ledger().ring_everybody()
+            await in_thread(change_log.write, "another", [Topic(TopicKind.TOOLS)])
+            ledger().wake_everybody()
             assert await own.is_silent(0.7)
 
     on_loop(main())
     assert Change.objects.get().server == "another"
+
+
+def test_a_session_that_is_not_ready_keeps_nothing_from_others(application, on_loop, monkeypatch):
+    """What it is not to be told yet is more than one look reads."""
+    monkeypatch.setattr(change_log, "PAGE", 2)
+    kinds = (TopicKind.TOOLS, TopicKind.PROMPTS, TopicKind.RESOURCES)
+
+    async def main():
+        unready = await Client(application).open(initialized=False)
+        ready = await Client(application).open()
+        async with own_stream(unready) as waiting, own_stream(ready) as own:
+            found = []
+            for kind in (*kinds, TopicKind.TOOLS):
+                await notify(Topic(kind))
+                found.append((await own.message())["method"])
+            assert await waiting.is_silent()
+            # It is told as soon as it is ready, at whichever process that becomes known.
+            await unready.send(INITIALIZED)
+            return found, [(await waiting.message())["method"] for _ in kinds]
+
+    heard, late = on_loop(main())
+    assert heard == [TOOLS, PROMPTS, RESOURCES, TOOLS]
+    assert set(late) == set(heard)
+
+
+KEPT = '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"kept"}}'
+
+
+def test_whoever_has_missed_what_is_no_longer_kept_is_told_again_what_has_changed(
+    application, on_loop
+):
+    async def main():
+        client = await Client(application).open()
+        async with own_stream(client) as own:
+            await notify(Topic(TopicKind.TOOLS))
+            await own.message()
+            place = own.last_id
+            await notify(Topic(TopicKind.PROMPTS))
+            await own.message()
+        stream = await in_thread(lambda: Stream.objects.get(own=True).pk)
+        await in_thread(stream_rows.trim, stream, 2)
+        # It comes before anybody has come back, and is still there.
+        await in_thread(outbox.write_notifications, stream, [KEPT])
+        async with own_stream(client, place) as own:
+            return [(await own.message())["method"] for _ in range(3)]
+
+    kept, *again = on_loop(main())
+    assert kept == "notifications/message"
+    assert set(again) == {TOOLS, PROMPTS}

@@ -7,10 +7,10 @@ from django.contrib.auth.models import Group
 
 from django_mcp.models import PendingRequest
 from django_mcp.testing import MCPClient
+from tests.support.client import Client
+from tests.support.waiting import in_thread, until
 
 from . import site
-from .streaming import Client
-from .waiting import in_thread, until
 
 TOO_LATE = "The tool did not finish within 0.3 seconds."
 
@@ -25,7 +25,7 @@ def test_a_synchronous_call_is_answered_in_time_and_leaves_nothing(application, 
         assert site.gates.left == []
         site.gates.open("too long")
         await until(lambda: site.gates.left, ["too long"])
-        # The lane is free again only when the transaction has ended.
+        # The thread is free again only when the transaction has ended.
         for _ in range(4):
             await client.result("echo")
         return result, await in_thread(Group.objects.count)

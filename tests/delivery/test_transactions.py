@@ -10,9 +10,9 @@ from django.contrib.auth.models import Group
 from django.db import connection
 
 from django_mcp.store.ledger import ledger
+from tests.support.client import Client
 
 from . import site
-from .streaming import Client
 
 
 def is_held_back() -> bool:

@@ -16,6 +16,7 @@ and one that stands alone chooses the project in which the page goes on:
 
 Python is always a file or run. What goes into a file says so to readers, who do not see these
 comments, in its first line: ``# shop/mcp.py``, or ``# shop/mcp.py, at the end`` where it is added.
+What a fence of the form ``{name}`` holds is Sphinx's, and no snippet.
 Whatever is not understood is an error, so that no snippet is skipped by mistake.
 """
 
@@ -28,6 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+ROOT_PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 PROJECTS = ("tutorial", "empty", "demo")
 
 ALLOWED = {
@@ -42,7 +44,7 @@ _NEEDS_ARGUMENT = {"project", "file", "append", "not run"}
 _TITLES = {"file": "# {}", "append": "# {}, at the end"}
 """Directive to the first line of Python that it writes somewhere."""
 _COMMENT = re.compile(r"<!--\s*(?P<directive>[a-z ]+?)\s*(?::\s*(?P<argument>.+?))?\s*-->")
-_FENCE = re.compile(r"(?P<indent>[ >]*)(?P<marks>`{3,}|~{3,})(?P<language>\S*)")
+_FENCE = re.compile(r"(?P<indent>[ >]*)(?P<marks>`{3,}|~{3,})(?P<language>\{[\w-]+\}.*|\S*)")
 
 
 class SnippetError(Exception):
@@ -69,7 +71,7 @@ class Snippet:
 
 def pages() -> list[str]:
     """Return the pages of the project, as paths from its root."""
-    top = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
+    top = [ROOT / name for name in ROOT_PAGES]
     return [
         path.relative_to(ROOT).as_posix() for path in (*top, *sorted((ROOT / "docs").rglob("*.md")))
     ]
@@ -89,8 +91,9 @@ def snippets(page: str, text: str) -> list[Snippet]:
         fence = _FENCE.fullmatch(line)
         if fence is not None:
             code = _until_closed(lines, fence["marks"], f"{page}:{number}")
-            found.append(_snippet(page, number, fence, comment, code))
-            comment = None
+            if not fence["language"].startswith("{"):
+                found.append(_snippet(page, number, fence, comment, code))
+                comment = None
             continue
         if comment is not None:
             raise SnippetError(f"{page}:{number - 1}: the comment has no snippet below it")

@@ -22,7 +22,7 @@ from django_mcp.auth import Refusal
 from django_mcp.conf import get_settings
 from django_mcp.models import PendingRequest, Session
 from django_mcp.testing import DECLINE, Answer, MCPClient
-from tests import asgi
+from tests.support import answers, asgi, messages, sites, streams
 
 MODERN = "2026-07-28"
 ELSEWHERE = "https://elsewhere.example"
@@ -39,7 +39,7 @@ def locate(region: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Regi
 @server.tool
 def wait() -> str:
     going.set()
-    finished.wait(asgi.BOUND)
+    finished.wait(streams.BOUND)
     return ""
 
 
@@ -71,7 +71,7 @@ def inquire(ctx: Context) -> str:
 
 @server.tool(timeout=0.01)
 async def dawdle() -> str:
-    await asyncio.sleep(asgi.BOUND)
+    await asyncio.sleep(streams.BOUND)
     return ""
 
 
@@ -145,26 +145,26 @@ def with_auth_out_of_reach(client: MCPClient) -> Answer:
     return unavailable(post(MCPClient(server, auth=out_of_reach)))
 
 
-def without_a_lane(client: MCPClient) -> Answer:
+def without_a_thread(client: MCPClient) -> Answer:
     going.clear()
     finished.clear()
 
-    async def two_at_once() -> asgi.Response:
+    async def two_at_once() -> answers.HTTPAnswer:
         application = mount(None)  # type: ignore[arg-type]
         first = asyncio.ensure_future(asgi.call(application, "wait"))
         try:
-            assert await asyncio.to_thread(going.wait, asgi.BOUND)
+            assert await asyncio.to_thread(going.wait, streams.BOUND)
             return await asgi.call(application, "wait")
         finally:
             finished.set()
             await first
 
-    urls = asgi.urlconf(endpoint("mcp", server=server))
+    urls = sites.urlconf(endpoint("mcp", server=server))
     with (
-        using(LANES=1, LANE_WAIT_SECONDS=1, STREAM_AFTER_SECONDS=60),
+        using(WORKER_THREADS=1, THREAD_WAIT_SECONDS=1, STREAM_AFTER_SECONDS=60),
         override_settings(ROOT_URLCONF=urls),
     ):
-        response = asgi.run(two_at_once())
+        response = sites.run(two_at_once())
     return unavailable(
         Answer(HttpResponse(response.body, status=response.status, headers=response.headers))
     )
@@ -204,7 +204,7 @@ def of_too_much_at_once(client: MCPClient) -> Answer:
 def of_unfinished_bodies(number: int) -> Answer:
     """Return what the mount answers to the last of some bodies that do not come to their end."""
 
-    async def unfinished() -> asgi.Response:
+    async def unfinished() -> answers.HTTPAnswer:
         application = mount(None)  # type: ignore[arg-type]
         sent: list[dict[str, Any]] = []
 
@@ -213,7 +213,7 @@ def of_unfinished_bodies(number: int) -> Answer:
 
             async def receive() -> dict[str, Any]:
                 if not pieces:
-                    await asyncio.sleep(asgi.BOUND)
+                    await asyncio.sleep(streams.BOUND)
                 return pieces.pop()
 
             await application(scope, receive, send)
@@ -230,10 +230,10 @@ def of_unfinished_bodies(number: int) -> Answer:
         await asyncio.wait(tasks)
         start, body = sent
         given = {name.decode(): value.decode() for name, value in start["headers"]}
-        return asgi.Response(start["status"], given, body["body"])
+        return answers.HTTPAnswer(start["status"], given, body["body"])
 
-    with override_settings(ROOT_URLCONF=asgi.urlconf(endpoint("mcp", server=server))):
-        response = asgi.run(unfinished())
+    with override_settings(ROOT_URLCONF=sites.urlconf(endpoint("mcp", server=server))):
+        response = sites.run(unfinished())
     return Answer(HttpResponse(response.body, status=response.status, headers=response.headers))
 
 
@@ -326,7 +326,7 @@ def modern(
     client: MCPClient, wrong: dict[str, Any], method: str = "tools/list", **params: Any
 ) -> Answer:
     """Send a modern request with what is wrong with it: headers, and members of ``_meta``."""
-    message, headers = asgi.modern(method, 7, **params)
+    message, headers = messages.modern(method, 7, **params)
     meta = message["params"]["_meta"]
     for name, value in wrong.items():
         if name in meta:
@@ -406,9 +406,9 @@ ANSWERED: dict[str, Provocation] = {
     "A resource or a prompt has more than `MAX_RESULT_BYTES`": lambda c: c.read("flood://"),
 }
 
-NO_LANE = (
-    "No thread is free within `LANE_WAIT_SECONDS`, or `LANE_QUEUE` requests wait, at the mount, "
-    "and the answer is no stream yet"
+NO_THREAD = (
+    "No thread is free within `THREAD_WAIT_SECONDS`, or `THREAD_QUEUE` requests wait, at the "
+    "mount, and the answer is no stream yet"
 )
 PROVOCATIONS: dict[str, dict[str, Provocation]] = {
     "## Before the message is read": {
@@ -454,7 +454,7 @@ PROVOCATIONS: dict[str, dict[str, Provocation]] = {
         "A batch is empty or too long or has something in it without a readable id, or the "
         "session's revision has none": batches,
         "A session cap is reached and every session is busy": with_every_session_busy,
-        NO_LANE: without_a_lane,
+        NO_THREAD: without_a_thread,
     },
     "## At revision 2026-07-28": ANSWERED
     | {
@@ -471,7 +471,7 @@ PROVOCATIONS: dict[str, dict[str, Provocation]] = {
         "`requestState` is not the server's own, belongs to another call or caller, or has "
         "expired": with_a_foreign_state,
         "A question needs a capability that the client has not declared": without_the_capability,
-        NO_LANE: without_a_lane,
+        NO_THREAD: without_a_thread,
     },
 }
 

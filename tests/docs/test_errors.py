@@ -6,7 +6,7 @@ import pytest
 import rest_framework.exceptions  # noqa: F401 - its exceptions are told where it is imported
 
 from django_mcp.server import exception_table
-from django_mcp.server.calling import CallTimedOut
+from django_mcp.server.errors import ToolTimedOut
 from django_mcp.testing import MCPClient
 
 from .provocations import MODERN, PROVOCATIONS, RESULTS, WITHOUT_ID, server
@@ -81,7 +81,7 @@ def test_statuses_without_an_error():
 
 def test_every_exception_that_is_told_is_documented():
     first = " ".join(row[0] for row in rows(section(PAGE, "## Exceptions")))
-    internal = {CallTimedOut}
+    internal = {ToolTimedOut}
     for kind in exception_table.TABLE.keys() - internal:
         assert f"`{kind.__name__}`" in first, kind
     of_rest_framework = exception_table.rows().keys() - exception_table.TABLE.keys()

@@ -1,4 +1,4 @@
-"""Links within the project lead somewhere, and every page of the site is in its navigation."""
+"""Links within the project lead somewhere, and every page of the site is in its sidebar."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
 def anchors(page: str) -> set[str]:
-    """Return the anchors of a page's headings, as MkDocs and GitHub make them."""
+    """Return the anchors of a page's headings, as Sphinx and GitHub make them."""
     plain = (
         re.sub(r"[^\w\- ]", "", heading.lower()) for heading in _HEADING.findall(text_of(page))
     )
@@ -32,9 +32,10 @@ def test_links_lead_somewhere(page: str):
         assert not anchor or anchor in anchors(name), link
 
 
-def test_the_navigation_has_every_page():
-    named = re.findall(r"\S+\.md$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
-    assert sorted(f"docs/{name}" for name in named) == [
+def test_the_sidebar_has_every_page():
+    contents = (ROOT / "docs/_toc.yml").read_text(encoding="utf-8")
+    named = re.findall(r"^(?:root| +- file): (\S+)$", contents, re.MULTILINE)
+    assert sorted(f"docs/{name}.md" for name in named) == [
         page for page in pages() if page.startswith("docs/")
     ]
 

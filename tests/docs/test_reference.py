@@ -14,22 +14,22 @@ import pytest
 
 import django_mcp
 from django_mcp import MCPServer, auth, conf, content, routing, testing
-from django_mcp import mcp_commands as prune_commands
 from django_mcp.contrib.tokens import mcp_commands
+from django_mcp.http.views import MCPView
+from django_mcp.management import prune
 from django_mcp.management.commands import mcp as command
 from django_mcp.protocol import bounded, messages, uri_template
 from django_mcp.protocol.errors import ErrorCode
 from django_mcp.protocol.lifecycle import SessionInfo
-from django_mcp.server import exception_table, inlining, leniency, problems, signature
+from django_mcp.running import worker_threads
+from django_mcp.server import arguments, exception_table, json_schema
 from django_mcp.server.context import Context
-from django_mcp.server.methods import completion, lifecycle, subscriptions
-from django_mcp.server.questions import asking, rounds
+from django_mcp.server.methods import base_protocol, completion, subscriptions
+from django_mcp.server.questions import asking, mrtr
 from django_mcp.server.questions import fields as question_fields
+from django_mcp.store import inbox
 from django_mcp.store.access import rate_counters
-from django_mcp.store.requests import inbox
 from django_mcp.store.sessions import session_cache, session_rows
-from django_mcp.transport import lanes
-from django_mcp.transport.views import MCPView
 from tests.clients.environments import REQUIREMENTS
 from tests.clients.isolated import ISOLATED
 
@@ -80,16 +80,29 @@ def test_every_setting_is_documented_with_type_and_default():
     tables = {
         code(row[0]): row for row in rows(text_of(SETTINGS)) if code(row[0]).isupper() and row[3:]
     }
-    fields = {field.name.upper(): field for field in dataclasses.fields(conf.Settings)}
-    assert tables.keys() == fields.keys()
+    kinds = {name.upper(): kind for name, kind in typing.get_type_hints(conf.Settings).items()}
+    assert tables.keys() == kinds.keys()
     for key, (_, kind, default, _meaning) in tables.items():
-        assert literal(default) == getattr(conf.Settings(), key.lower()), key
-        assert key == "AUTH" or code(kind) == fields[key].type, key
+        expected = getattr(conf.Settings(), key.lower())
+        if kinds[key] == tuple[str, ...]:  # sites write lists
+            assert (code(kind), literal(default)) == ("list[str]", list(expected)), key
+        else:
+            assert literal(default) == expected, key
+            assert key == "AUTH" or code(kind) == type_in_words(kinds[key]), key
+
+
+def type_in_words(kind: Any) -> str:
+    return kind.__name__ if isinstance(kind, type) else str(kind)
+
+
+def test_every_old_name_of_a_setting_is_documented():
+    table = rows(section(SETTINGS, "## Upgrade notes"))
+    assert {code(old): code(new) for old, new in table} == conf.OLD_NAMES
 
 
 LIMITS = {
     "Times that a question is asked until its answer fits": asking.MAX_ATTEMPTS,
-    "Times that one call may come back with questions": rounds.MAX_ROUNDS,
+    "Times that one call may come back with questions": mrtr.MAX_ROUNDS,
     "Nesting of arrays and objects in a body": messages.MAX_DEPTH,
     "Digits of an integer in a body": messages.MAX_DIGITS,
     "Objects and alternatives of unions that are tried to make sense of the arguments of a call": (
@@ -103,9 +116,9 @@ LIMITS = {
         bounded.MAX_COLLISIONS
     ),
     "Characters of the texts in the arguments of a call that are read as JSON, together": (
-        signature.MAX_DECODED_CHARACTERS
+        arguments.MAX_DECODED_CHARACTERS
     ),
-    "Values in one of them": signature.MAX_DECODED_VALUES,
+    "Values in one of them": arguments.MAX_DECODED_VALUES,
     "Values that an answer to a question chooses, where there are fewer to choose from": (
         question_fields.MAX_CHOSEN
     ),
@@ -116,20 +129,24 @@ LIMITS = {
     "Characters of the URIs of one `subscriptions/listen`, together": (
         subscriptions.MAX_URI_CHARACTERS
     ),
-    "Times as large that a schema may become without definitions": inlining.MAX_GROWTH,
-    "Values of a call's arguments for which it is tried whether null was meant": leniency.MAX_NULLS,
-    "Wrong arguments that one answer names": problems.MAX_PROBLEMS,
+    "Times as large that a schema may become without definitions": json_schema.MAX_GROWTH,
+    "Values of a call's arguments for which it is tried whether null was meant": (
+        arguments.MAX_NULLS
+    ),
+    "Wrong arguments that one answer names": arguments.MAX_PROBLEMS,
     "Messages of one exception that are told": exception_table.MAX_MESSAGES,
     "Values in an answer to `completion/complete`": completion.MAX_VALUES,
     "Bytes of `clientInfo` in `initialize`, icons that do not fit left out, and as many of "
-    "`capabilities`": lifecycle.MAX_INFO_BYTES,
-    "Levels to which either of them may be nested": lifecycle.MAX_SENDER_DEPTH,
+    "`capabilities`": base_protocol.MAX_INFO_BYTES,
+    "Levels to which either of them may be nested": base_protocol.MAX_SENDER_DEPTH,
     "Sessions that one `initialize` ends at most to make room": session_rows.EVICTED_AT_ONCE,
     "Cancellations that a session may leave for calls that are not known yet": inbox.MAX_EARLY,
-    "Threads that wait for answers without keeping others from running": lanes.MAX_IDLE,
+    "Threads that wait for answers without keeping others from running": (
+        worker_threads.MAX_IDLE_THREADS
+    ),
     "Sessions that a process remembers at the same time": session_cache.MAX_SESSIONS,
     "Callers that a process counts for itself at the same time": rate_counters.MAX_COUNTS,
-    "Rows that `mcp prune` removes at most in one statement": prune_commands.MAX_BATCH_SIZE,
+    "Rows that `mcp prune` removes at most in one statement": prune.MAX_BATCH_SIZE,
     "Days for which `mcp token create` issues a token": mcp_commands.MAX_DAYS,
 }
 

@@ -35,6 +35,11 @@ def test_snippets_are_read_with_their_directives():
     assert snippet.where == "page.md:4"
 
 
+def test_what_is_for_sphinx_is_no_snippet():
+    text = page_with("```{include} ../CHANGELOG.md", ":relative-docs: docs/", "```", "End")
+    assert snippets("page.md", text) == []
+
+
 def test_fences_within_fences_are_code():
     text = page_with("````text", "```python", "x", "```", "````")
     (snippet,) = snippets("page.md", text)

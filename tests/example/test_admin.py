@@ -71,7 +71,7 @@ def test_ticket_page_costs_the_same_for_any_conversation(as_admin, agent):
 @pytest.mark.parametrize(
     ("action", "expected"), [("solve", "solved"), ("close", "closed"), ("take", None)]
 )
-def test_actions(as_admin, action, expected):
+def test_an_action_changes_the_chosen_tickets(as_admin, action, expected):
     tickets = Ticket.objects.filter(status="open")[:3]
     keys = [ticket.pk for ticket in tickets]
     as_admin.post(changelist("ticket"), {"action": action, "_selected_action": keys})

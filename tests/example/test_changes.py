@@ -57,7 +57,7 @@ def test_a_comment_that_is_corrected_or_removed(ticket, agent):
     assert announced(comment.delete) == {uri}
 
 
-def test_a_refund(ticket, agent):
+def test_a_refund_is_announced(ticket, agent):
     paid = announced(
         lambda: desk.refund(
             ticket,

@@ -8,8 +8,9 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.utils import timezone
 
+from django_mcp import Context
+from django_mcp.running.peers import BufferedPeer
 from django_mcp.testing import MCPClient
-from django_mcp.transport.peers import Collected
 from example_project.support import desk
 from example_project.support.mcp.bulk import BATCH
 from example_project.support.models import Ticket
@@ -116,8 +117,8 @@ def test_what_has_changed_in_the_meantime_is_spared(as_agent, tickets, monkeypat
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 def test_what_was_closed_before_a_cancellation_stays_closed(agent, tickets, revision, monkeypatch):
     """The client cancels as soon as it has heard of the second batch."""
-    cancelled = property(lambda peer: len(said(peer)) == 2)
-    monkeypatch.setattr(Collected, "stopped", cancelled)
+    cancelled = property(lambda ctx: len(said(ctx._exchange.peer)) == 2)
+    monkeypatch.setattr(Context, "cancelled", cancelled)
     client = MCPClient(revision=revision, log_level="info").as_user(agent)
     answer = client.tool("close_tickets", ticket_ids=tickets)
     assert closed(tickets) == tickets[:50] == history(tickets)
@@ -127,5 +128,5 @@ def test_what_was_closed_before_a_cancellation_stays_closed(agent, tickets, revi
     assert again.structured == {"closed": 3, "left_out": tickets[:50]}
 
 
-def said(peer: Collected) -> list[bytes]:
-    return [each for each in peer.said if b"notifications/message" in each]
+def said(peer: BufferedPeer) -> list[bytes]:
+    return [each for each in peer.notifications if b"notifications/message" in each]

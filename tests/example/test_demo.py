@@ -1,35 +1,20 @@
 from __future__ import annotations
 
 import socket
-from typing import Any
 
 import httpx
 import pytest
 from django.core.management import CommandError, call_command
 
+from tests.support.caller import Caller
+from tests.support.entrances import ServerEntrance
+
 from .demo import Demo
 
-VERSION = "2026-07-28"
-META = {
-    "io.modelcontextprotocol/protocolVersion": VERSION,
-    "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
 
-
-def call(demo: Demo, tool: str, arguments: dict[str, Any], **headers: str) -> httpx.Response:
-    params = {"name": tool, "arguments": arguments, "_meta": META}
-    return httpx.post(
-        f"{demo.site}/mcp",
-        json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params},
-        headers={
-            "Accept": "application/json, text/event-stream",
-            "MCP-Protocol-Version": VERSION,
-            "Mcp-Method": "tools/call",
-            "Mcp-Name": tool,
-            **{name.replace("_", "-"): value for name, value in headers.items()},
-        },
-    )
+@pytest.fixture
+def caller(demo: Demo) -> Caller:
+    return Caller(ServerEntrance(demo.site))
 
 
 @pytest.mark.processes
@@ -49,27 +34,27 @@ class TestDemo:
             # Once, and not again by the reloader's child.
             assert again.output.count(f"Endpoint: {again.site}/mcp") == 1
             assert "Wrote" not in again.output
-            assert call(again, "search_tickets", {}).status_code == 200
+            assert Caller(ServerEntrance(again.site)).tool("search_tickets").status == 200
 
-    def test_serves_the_demo_agent_without_a_token(self, demo):
-        response = call(demo, "search_tickets", {"assignee": "me", "limit": 1})
-        assert response.status_code == 200
-        result = response.json()["result"]["structuredContent"]
+    def test_serves_the_demo_agent_without_a_token(self, caller):
+        answer = caller.tool("search_tickets", assignee="me", limit=1)
+        assert answer.status == 200
+        result = answer.result["structuredContent"]
         assert result["found"] > 0
         assert result["tickets"][0]["assignee"] == "agent"
 
     @pytest.mark.parametrize(
         "headers", [{"X_Forwarded_For": "192.0.2.7"}, {"Authorization": "Bearer wrong"}]
     )
-    def test_refuses_others(self, demo, headers):
-        response = call(demo, "search_tickets", {}, **headers)
-        assert response.status_code == 401
-        assert "error" in response.json()
+    def test_refuses_others(self, caller, headers):
+        answer = caller.with_headers(**headers).tool("search_tickets")
+        assert answer.status == 401
+        assert answer.error
 
-    def test_serves_the_endpoint_through_the_mount(self, demo):
+    def test_serves_the_endpoint_through_the_mount(self, demo, caller):
         # Django's middleware adds the header to whatever it sees.
         assert "X-Frame-Options" in httpx.get(demo.site).headers
-        assert "X-Frame-Options" not in call(demo, "search_tickets", {}).headers
+        assert "X-Frame-Options" not in caller.tool("search_tickets").headers
 
     def test_serves_the_admin_with_its_styles(self, demo):
         assert httpx.get(f"{demo.site}/admin/login/").status_code == 200

@@ -102,7 +102,7 @@ def test_comment_outlives_its_agent(ticket):
     assert not comment.from_customer
 
 
-def test_strings(ticket, agent):
+def test_rows_are_shown_by_what_people_know_them_by(ticket, agent):
     comment = desk.reply(ticket, author=agent, body="Soon.")
     assert str(ticket) == f"#{ticket.pk} Late"
     assert str(comment) == f"Comment {comment.pk} on ticket #{ticket.pk}"

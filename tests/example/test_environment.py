@@ -84,12 +84,12 @@ def test_redis_url_serves_both():
 @pytest.mark.parametrize(
     ("value", "expected"), [("1", True), ("Yes", True), ("0", False), ("off", False), ("", True)]
 )
-def test_flags(monkeypatch, value, expected):
+def test_a_flag_is_read_from_a_word(monkeypatch, value, expected):
     monkeypatch.setenv("SOME_FLAG", value)
     assert environment.flag("SOME_FLAG", default=True) is expected
 
 
-def test_words(monkeypatch):
+def test_words_are_parted_by_commas(monkeypatch):
     monkeypatch.setenv("SOME_WORDS", " a.example.com, ,b.example.com ")
     assert environment.words("SOME_WORDS", default=[]) == ["a.example.com", "b.example.com"]
     monkeypatch.delenv("SOME_WORDS")

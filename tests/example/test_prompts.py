@@ -67,7 +67,7 @@ def test_unknown_ticket(as_agent):
     answer.assert_error(INVALID_PARAMS, "There is no ticket 99999999 that you may see.")
 
 
-def test_nothing_to_read(as_agent, customer):
+def test_a_draft_says_that_there_is_nothing_to_read(as_agent, customer):
     ticket = Ticket.objects.create(subject="Xyzzy", body="Plugh.", customer=customer.customer)
     answer = as_agent.prompt("draft_reply", ticket_id=str(ticket.pk))
     answer.assert_contains("The knowledge base seems to have nothing on it.")

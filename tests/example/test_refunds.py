@@ -71,7 +71,7 @@ def test_unknown_reasons_do_not_fit(agent, ticket, revision):
 
 
 @pytest.mark.parametrize("answer", [DECLINE, CANCEL])
-def test_no_is_no(agent, ticket, revision, answer):
+def test_who_does_not_agree_refunds_nothing(agent, ticket, revision, answer):
     client = asked(agent, revision, answer)
     client.tool("refund_ticket", ticket_id=ticket.pk).assert_ok().assert_contains(
         "Nothing was refunded"
@@ -94,7 +94,7 @@ def test_no_more_than_was_paid(agent, ticket, revision):
     assert ticket.refundable == 0
 
 
-def test_nothing_was_paid(agent, customer, revision):
+def test_what_was_not_paid_is_not_refunded(agent, customer, revision):
     ticket = Ticket.objects.create(subject="How?", body="-", customer=customer.customer)
     answer = asked(agent, revision).tool("refund_ticket", ticket_id=ticket.pk)
     answer.assert_failed("There is nothing left to refund")

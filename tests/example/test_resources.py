@@ -19,7 +19,7 @@ def not_found(client: MCPClient) -> int:
     return -32602 if client.revision.modern else -32002
 
 
-def test_templates(as_customer):
+def test_articles_and_tickets_have_templates(as_customer):
     templates = [each["uriTemplate"] for each in as_customer.list_resource_templates()]
     assert templates == ["article://{slug}", "ticket://{id}"]
 

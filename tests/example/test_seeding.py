@@ -107,7 +107,7 @@ def test_customers_who_log_in_have_tickets():
         assert Ticket.objects.filter(customer__user__username=name).count() >= 5
 
 
-def test_groups_differ():
+def test_agents_may_more_than_customers():
     agents = Group.objects.get(name="Support agents").permissions
     customers = Group.objects.get(name="Customers").permissions
     codenames = set(customers.values_list("codename", flat=True))

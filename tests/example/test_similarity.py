@@ -44,7 +44,7 @@ def test_scores_fall_and_stay_within_bounds():
     assert len(scores) > 5
 
 
-def test_limit():
+def test_no_more_articles_are_found_than_asked_for():
     assert len(slugs("order", limit=2)) == 2
 
 

@@ -199,7 +199,7 @@ def test_closed_ticket_takes_no_reply(as_agent, own):
 @pytest.mark.parametrize(
     ("name", "expected"), [("agent2", "agent2"), ("me", "agent"), ("nobody", None)]
 )
-def test_assign(as_agent, own, name, expected):
+def test_a_ticket_is_assigned_and_taken_back(as_agent, own, name, expected):
     summary = data(as_agent.tool("assign_ticket", ticket_id=own.pk, assignee=name))
     assert summary["assignee"] == expected
     own.refresh_from_db()

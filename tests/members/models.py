@@ -3,6 +3,7 @@ from __future__ import annotations
 import uuid
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
+from django.contrib.auth.models import AbstractUser
 from django.db import models
 
 
@@ -19,3 +20,9 @@ class Member(AbstractBaseUser):
 
     def __str__(self) -> str:
         return self.username
+
+
+class Clerk(AbstractUser):
+    """Has a key that is no number, and all else that Django's own users have."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import time
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from django_mcp.protocol import sse
 from django_mcp.protocol.sse import (
     LONGEST_ID_BYTES,
     LONGEST_RETRY_MS,
@@ -20,6 +21,8 @@ from django_mcp.protocol.sse import (
     priming,
     read_events,
 )
+
+from .counting import CountedArray, CountedBytes, CountedPattern, Work
 
 SMALL = 1000
 
@@ -113,6 +116,7 @@ PIECES = st.sampled_from(
     [
         *[b"data: one", b"data", b"id: 7", b"id: a\0b", b"retry: 10", b"retry: x", b": c", b""],
         *[b"e: f", b"\xef\xbb\xbfdata: bom", b": " + b"c" * 30, b"data: " + b"d" * 30],
+        *["data: \xe9\u20ac\U0001f600".encode(), "id: \u20ac".encode(), b"event: \xff"],
     ]
 )
 
@@ -157,19 +161,64 @@ def test_there_are_bounds(chunks):
         read(*chunks, limit=2 * LONGEST_ID_BYTES if b"id:" in chunks[0] else SMALL)
 
 
+@pytest.mark.parametrize("field", [b"data: abc", b"data: a\ndata: b", b": abc", b"id: abc"])
+def test_the_bound_is_exact_and_each_event_has_its_own(field):
+    """Line ends within an event count, that of its last line does not."""
+    event, exact = field + b"\n\n", len(field)
+    assert len(read(event, event, event, limit=exact)) == 3 * (field[0:1] != b":")
+    cut = (event[each : each + 1] for each in range(len(event)))
+    assert read(*cut, limit=exact) == read(event)
+    with pytest.raises(EventTooLarge):
+        read(event, limit=exact - 1)
+
+
 def test_many_comments_are_no_large_event():
     assert read(b": keep-alive\n\n" * SMALL, b": keep-alive\n" * SMALL, b"data: a\n\n") == [
         Event(b"a")
     ]
 
 
-def test_a_line_in_single_bytes_costs_as_much_as_it_is_long():
-    def cost(length: int) -> float:
-        reader = EventReader(2 * length)
-        begun = time.process_time()
-        for each in b"data: " + b"x" * length:
-            list(reader.feed(bytes([each])))
-        return time.process_time() - begun
+class Rejoining(EventReader):
+    """Adds each chunk to all that has come, and takes the lines from there."""
 
-    once = min(cost(50_000) for _ in range(3))
-    assert cost(400_000) < 20 * once  # 8 times where it is linear, 64 where it is quadratic
+    def _lines(self, chunk: bytes) -> Iterator[bytes]:
+        *lines, rest = (self._line + chunk).split(b"\n")
+        self._line = rest
+        yield from map(bytes, lines)
+
+
+class Rescanning(EventReader):
+    """Looks for the end of a line in all that has come, at each chunk."""
+
+    def _lines(self, chunk: bytes) -> Iterator[bytes]:
+        self._line += chunk
+        while (end := sse._LINE_END.search(self._line)) is not None:
+            yield bytes(self._line[: end.start()])
+            del self._line[: end.end()]
+
+
+def work_per_byte(kind: type[EventReader], monkeypatch: pytest.MonkeyPatch) -> float:
+    """Return how many bytes are handled for each byte of a long line that comes in single bytes."""
+    work = Work()
+    monkeypatch.setattr(sse, "_LINE_END", CountedPattern(sse._LINE_END, work))
+    data = b"x" * 6_000
+    stream = b"data: " + data + b"\n\n"
+    reader = kind(2 * len(stream))
+    reader._line = CountedArray.of(b"", work)
+    chunks = [CountedBytes.of(bytes([each]), work) for each in stream]
+    found = [each for chunk in chunks for each in reader.feed(chunk)]
+    assert [(each.data, each.kind) for each in found] == [(data, "message")]
+    return work.handled / len(stream)
+
+
+MOST_WORK = 20
+"""How often a byte may be handled: searched, kept, taken out, and a few times more."""
+
+
+def test_each_byte_is_handled_a_fixed_number_of_times(monkeypatch):
+    assert 2 < work_per_byte(EventReader, monkeypatch) < MOST_WORK
+
+
+@pytest.mark.parametrize("kind", [Rejoining, Rescanning])
+def test_a_reader_that_begins_anew_with_each_chunk_would_be_noticed(kind, monkeypatch):
+    assert work_per_byte(kind, monkeypatch) > 50 * MOST_WORK

@@ -241,6 +241,16 @@ def _compare(plain: Callable[..., Any], bounded: Callable[..., Any], given: Any)
         assert repr(found) == repr(expected)
 
 
+def test_what_is_made_of_itself_may_have_a_default():
+    model = create_model("Whole", v=(Tree | None, None), w=(Expression, Leaf(n=1)))
+    for value in ({}, {"v": {"v": 1}}, {"w": nested(2)}):
+        _compare(
+            model.__pydantic_validator__.validate_python,
+            Validator(model).begin(many=True).validate_python,
+            value,
+        )
+
+
 def begin(kind: Any, *, many: bool) -> Any:
     return validators(kind)[1].begin(many=many)
 
@@ -352,7 +362,7 @@ def test_values_that_collide_are_refused(kind, value):
 
 
 @pytest.mark.parametrize("value", [list(range(5000)), [7] * 5000, [7, PRIME + 7] * 2500])
-def test_others_are_not(value):
+def test_values_that_do_not_collide_are_taken(value):
     assert begin(set[int], many=True).validate_python({"v": value}).v == set(value)
 
 

@@ -29,7 +29,7 @@ ENCODED = base64.b64encode(PNG).decode()
 NOTE = Annotations(audience=["user"], priority=0.5, last_modified="2026-07-28T12:00:00Z")
 
 
-def test_text():
+def test_a_string_becomes_a_block_of_text():
     assert content.text("a") == TextContent(text="a")
     assert content.text("a", annotations=NOTE).annotations == NOTE
 

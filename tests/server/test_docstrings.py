@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 
-from django_mcp.server.docstrings import Docstring, parse_docstring
+from django_mcp.server.functions import Docstring, parse_docstring
 
 
 def parsed(text: str) -> Docstring:

@@ -40,8 +40,9 @@ from django_mcp import (
     endpoint,
 )
 from django_mcp.protocol.errors import MCPError, Unavailable
-from tests.asgi import modern, urlconf
-from tests.listening import announced
+from tests.support.exceptions import announced
+from tests.support.messages import modern
+from tests.support.sites import urlconf
 
 from .support import LEGACY, MODERN, client_of, reading
 
@@ -577,7 +578,7 @@ class Told(ToolError):
         (str, str, "<class 'str'> is no class of exceptions"),
         (KeyboardInterrupt, str, "is no class of exceptions"),
         (later, str, r"@mcp.exception_handler\(OutOfStock\)"),
-        (Told, str, "Told is a ToolError: its text is told as it stands"),
+        (Told, str, "Told is a ToolError: its text reaches the client as it stands"),
     ],
     ids=["async", "takes nothing", "takes more", "str", "no Exception", "bare", "ToolError"],
 )

@@ -15,8 +15,7 @@ from pydantic import BaseModel, Discriminator, Field, RootModel, Tag, TypeAdapte
 from typing_extensions import TypedDict
 
 from django_mcp import MCPServer
-from django_mcp.server.inlining import grows_too_large, inlined, without_nulls
-from django_mcp.server.json_schema import PlainJsonSchema
+from django_mcp.server.json_schema import PlainJsonSchema, grows_too_large, inlined, without_nulls
 from tests.server.shapes import Filters, Node, Order, Page, Pair, Percentage, Point, Status, Tree
 from tests.server.support import (
     assert_valid_schema,

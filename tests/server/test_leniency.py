@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
-from django_mcp.server.leniency import MAX_NULLS
+from django_mcp.server.arguments import MAX_NULLS
 from tests.server.shapes import Address, Color, Node
 from tests.server.support import call
 

@@ -49,7 +49,7 @@ def test_registered_resources_come_first_and_then_each_listing():
     ]
 
 
-def test_listings_alone():
+def test_a_server_may_have_nothing_but_a_listing():
     server = MCPServer("test")
     listing(server, "one", lambda: made("one", 1))
     assert pages(client_of(server), "resources/list") == [["one://1"]]

@@ -43,9 +43,7 @@ def test_a_short_list_has_no_cursor(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_an_empty_list_is_empty(method):
-    server = full("a")
-    for registered in (server._tools, server._prompts, server._resources):
-        registered.clear()
+    server = MCPServer("test")
     server.tool(name="only")(lambda: "")
     client = client_of(server)
     if method == "tools/list":

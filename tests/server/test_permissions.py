@@ -117,7 +117,7 @@ def test_for_those_who_may_not_it_does_not_exist(permission, revision, who, requ
         client.request(method, **params).assert_ok()
 
 
-def test_a_superuser_may(db):
+def test_a_superuser_sees_what_needs_a_permission(db):
     root = User.objects.create(username="root", is_superuser=True)
     assert "secret" in everything_listed(client_of(serve(VIEW)).as_user(root))
 

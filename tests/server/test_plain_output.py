@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -202,6 +204,18 @@ def test_a_tool_that_takes_too_long_says_so():
 
     client = client_of(serve_tool(wait, timeout=0.05))
     client.tool("it").assert_failed("did not finish within 0.05 seconds")
+
+
+def test_nothing_waits_for_a_tool_that_was_in_time():
+    def timers() -> int:
+        return sum(isinstance(each, threading.Timer) for each in threading.enumerate())
+
+    before = timers()
+    client_of(serve_tool(timers, timeout=600)).tool("it").assert_structured(before + 1)
+    end = time.monotonic() + 20
+    while timers() > before:
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def test_a_time_out_inside_of_a_tool_is_its_own(caplog):

@@ -11,7 +11,7 @@ import pytest
 from django.utils.translation import override
 from rest_framework import exceptions, serializers
 
-from tests.listening import announced
+from tests.support.exceptions import announced
 
 from .support import reading
 from .test_failures import call, prompted, raising, records

@@ -101,7 +101,7 @@ MATCHES = [
 
 
 @pytest.mark.parametrize(("template", "uri", "values"), MATCHES)
-def test_matching(template, uri, values):
+def test_a_uri_gives_the_values_of_the_template_it_matches(template, uri, values):
     assert URITemplate(template).match(uri) == values
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import timedelta
 from typing import Any
 
@@ -19,8 +20,8 @@ from django_mcp.models import (
     Stream,
     Subscription,
 )
-from django_mcp.store.cleanup import BATCH, kinds
-from django_mcp.store.requests.pending import lease
+from django_mcp.store.cleanup import BATCH_ROWS, cleanup_rules
+from django_mcp.store.delivery.request_rows import lease
 
 TABLES = (
     *(Session, Stream, OutgoingMessage, PendingRequest, Subscription, Change, CallCount),
@@ -34,6 +35,9 @@ def let_pass(**how_long: float) -> None:
         fields = [each.name for each in model._meta.fields if isinstance(each, DateTimeField)]
         if fields:
             model.objects.update(**{each: F(each) - timedelta(**how_long) for each in fields})
+    # The hour of a moment that is so much earlier, or the one before that: never a later one.
+    hours = math.ceil(timedelta(**how_long) / timedelta(hours=1))
+    Session.objects.filter(used_hour__gt=hours).update(used_hour=F("used_hour") - hours)
     renew()
 
 
@@ -43,15 +47,15 @@ def renew(**which: Any) -> None:
     running.update(lease_until=DatabaseNow() + lease())
 
 
-def forget(name: str, batch_size: int = BATCH) -> int:
+def forget(name: str, batch_size: int = BATCH_ROWS) -> int:
     """Forget all that is due of one kind."""
-    (kind,) = (each for each in kinds() if each.name == name)
+    (kind,) = (each for each in cleanup_rules() if each.name == name)
     return kind.forget_all(batch_size)
 
 
-def prune(batch_size: int = BATCH) -> dict[str, int]:
+def prune(batch_size: int = BATCH_ROWS) -> dict[str, int]:
     """Forget all that is due; return how many rows of which kind that was."""
-    found = {each.name: each.forget_all(batch_size) for each in kinds()}
+    found = {each.name: each.forget_all(batch_size) for each in cleanup_rules()}
     return {name: number for name, number in found.items() if number}
 
 

@@ -10,7 +10,7 @@ AGES = 3600.0
 def begin_round(sweep: Sweep) -> None:
     """Begin a round, if this process may, and take no step of it yet."""
     sweep._round, sweep._step = float("-inf"), float("inf")
-    sweep.stir()
+    sweep.note_activity()
     sweep.tick()
 
 

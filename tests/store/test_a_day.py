@@ -13,13 +13,13 @@ from django.db import connection
 from django_mcp.clock import DatabaseNow
 from django_mcp.models import Change, PendingRequest
 from django_mcp.protocol.errors import SessionNotFound
-from django_mcp.protocol.topics import Kind, Topic
+from django_mcp.protocol.topics import Topic, TopicKind
 from django_mcp.rates import Rate
 from django_mcp.store.access import rate_counters
 from django_mcp.store.access.redeemed_states import redeem
 from django_mcp.store.changes import change_log
-from django_mcp.store.cleanup import kinds
-from django_mcp.store.requests.recovery import settle
+from django_mcp.store.cleanup import cleanup_rules
+from django_mcp.store.in_flight.recovery import end_abandoned
 from django_mcp.store.sweep import Sweep
 
 from .aging import let_pass, row_counts
@@ -57,7 +57,7 @@ class Site:
             except SessionNotFound:
                 self.visits.remove(visit)
         change_log.write(SERVER, [self.resource() for _ in range(5)])
-        change_log.write(SERVER, [Topic(Kind.TOOLS)])
+        change_log.write(SERVER, [Topic(TopicKind.TOOLS)])
         let_pass(minutes=STEP)
 
     def end(self) -> None:
@@ -66,7 +66,7 @@ class Site:
             if running.process is ALIVE:
                 running.end()
         self.running = []
-        settle()
+        end_abandoned()
 
     def use(self, visit: Visit) -> None:
         visit.use()
@@ -126,7 +126,7 @@ def sweep_now_and_then() -> Callable[[int], None]:
     def clean(minute: int) -> None:
         for _ in range(3):
             begin_round(sweep)
-            for _ in range(3 * len(kinds())):
+            for _ in range(3 * len(cleanup_rules())):
                 take_step(sweep)
 
     return clean
@@ -171,14 +171,14 @@ def test_tables_stay_bounded(cadence, lag, settings):
     assert {name for name, number in row_counts().items() if number} == {"Change"}
     # Of changes nobody may know for a day.
     _is_over(clean, minutes=DAY, step=4 * HOUR)
-    assert Change.objects.get().kind == Kind.TOOLS
+    assert Change.objects.get().kind == TopicKind.TOOLS
 
 
 def _is_over(clean: Callable[[int], None], *, minutes: int, step: int = STEP) -> None:
     PendingRequest.objects.filter(owner=ALIVE.id).update(lease_until=DatabaseNow())
     for minute in range(0, minutes + HOUR, step):
         let_pass(minutes=step)
-        settle()
+        end_abandoned()
         clean(minute)
 
 

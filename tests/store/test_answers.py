@@ -9,13 +9,13 @@ import pytest
 
 from django_mcp.models import PendingRequest
 from django_mcp.protocol.messages import Response
-from django_mcp.store.access.access_watch import Audience
-from django_mcp.store.requests.inbox import Inbox
-from django_mcp.store.requests.recovery import settle
-from django_mcp.store.requests.running_requests import Requests
+from django_mcp.store.access.access_watch import AccessWatch
+from django_mcp.store.in_flight.recovery import end_abandoned
+from django_mcp.store.in_flight.running_requests import RunningRequests
+from django_mcp.store.inbox import take_answer
 
 from .aging import let_pass
-from .visiting import DEAD, SERVER, Process, Running, Visit
+from .visiting import DEAD, Process, Running, Visit
 
 pytestmark = pytest.mark.django_db
 SECRET = {"action": "accept", "content": {"password": "hunter2"}}
@@ -27,7 +27,7 @@ def asked(running: Running) -> PendingRequest:
 
 
 def answer(visit: Visit, question: PendingRequest) -> None:
-    Inbox(SERVER).answer(visit.info, Response(json.loads(question.request_id), SECRET, None))
+    take_answer(visit.info, Response(json.loads(question.request_id), SECRET, None))
     assert "hunter2" in PendingRequest.objects.get(pk=question.pk).answer
 
 
@@ -43,8 +43,8 @@ def test_it_is_forgotten_once_it_has_been_taken():
     running = visit.call().ask()
     question, taken = asked(running), []
     answer(visit, question)
-    requests = Requests("alive", Audience())
-    requests.ask(question.pk, taken.append)
+    requests = RunningRequests("alive", AccessWatch())
+    requests.watch_question(question.pk, taken.append)
     requests.look()
     assert taken == [{"result": SECRET}]
     assert states() == {("answered", "")}
@@ -53,8 +53,8 @@ def test_it_is_forgotten_once_it_has_been_taken():
 
 def test_a_look_that_takes_none_writes_nothing(django_assert_num_queries):
     question = asked(Visit().call().ask())
-    requests = Requests("alive", Audience())
-    requests.ask(question.pk, lambda answer: None)
+    requests = RunningRequests("alive", AccessWatch())
+    requests.watch_question(question.pk, lambda answer: None)
     with django_assert_num_queries(1):
         requests.look()
 
@@ -69,7 +69,7 @@ def test_what_nobody_has_taken_goes_with_the_call(process):
     running.ask()  # and this one is still open
     if process is DEAD:
         let_pass(minutes=5)
-        settle()
+        end_abandoned()
     else:
         running.end()
     assert states() == {("answered", ""), ("cancelled", "")}

@@ -10,14 +10,13 @@ from django_mcp.clock import DatabaseNow
 from django_mcp.contrib.tokens.models import Token
 from django_mcp.models import Change, PendingRequest, Session, Stream, Subscription
 from django_mcp.rates import Rate
-from django_mcp.store import cleanup
+from django_mcp.store import cleanup, inbox
 from django_mcp.store.access import rate_counters
 from django_mcp.store.changes import change_log
-from django_mcp.store.cleanup import BATCH, kinds
+from django_mcp.store.cleanup import BATCH_ROWS, cleanup_rules
 from django_mcp.store.delivery import outbox
-from django_mcp.store.delivery.records import Question
-from django_mcp.store.requests import inbox
-from django_mcp.store.requests.recovery import settle
+from django_mcp.store.delivery.records import QuestionRecord
+from django_mcp.store.in_flight.recovery import end_abandoned
 
 from .aging import forget, let_pass, prune, row_counts
 from .visiting import DEAD, SERVER, Listening, Running, Visit, plant, resource
@@ -170,7 +169,7 @@ def test_requests_are_kept_for_the_admin_with_their_streams():
     running = visit.call().ask()
     running.end()
     modern = Running(None)
-    modern.post.open()
+    modern.post.want_rows()
     modern.write()
     modern.end()
     let_pass(seconds=RETENTION - 5)
@@ -211,7 +210,7 @@ def test_a_question_outlives_no_call_and_no_call_its_questions():
     running.end()
     let_pass(seconds=RETENTION + 60)
     calls = PendingRequest.objects.filter(direction="from")
-    (kind,) = (each for each in kinds() if each.name == "requests")
+    (kind,) = (each for each in cleanup_rules() if each.name == "requests")
     PendingRequest.objects.filter(direction="to").update(ended=DatabaseNow())
     assert kind.forget_all(1) == 0
     assert calls.exists()
@@ -229,7 +228,7 @@ def test_a_session_leaves_so_many_early_cancellations_and_the_newest_count(monke
         visit.cancel(number)
     left = PendingRequest.objects.filter(session=visit.info.id)
     assert set(left.values_list("request_id", flat=True)) == {"3", "4", "5"}
-    begun.post.open()
+    begun.post.want_rows()
     assert begun.write().cancelled == [begun.call]
     assert PendingRequest.objects.filter(session=other.info.id).exists()
 
@@ -239,7 +238,7 @@ def test_a_call_goes_with_the_last_of_its_questions():
     running = Visit().call().ask().ask()
     running.end()
     let_pass(seconds=RETENTION + 60)
-    (kind,) = (each for each in kinds() if each.name == "requests")
+    (kind,) = (each for each in cleanup_rules() if each.name == "requests")
     assert kind.forget(1) == (1, True, False)
     assert PendingRequest.objects.filter(pk=running.call.id).exists()
     assert kind.forget(1) == (2, True, False)
@@ -249,7 +248,7 @@ def test_a_call_goes_with_the_last_of_its_questions():
 def test_a_question_of_a_call_that_has_ended_by_then_leaves_no_row():
     """Its process would renew the lease for ever, and its session would never expire."""
     running = Visit().call()
-    running.post.ask(Question(running.call, "elicitation/create", {"message": "?"}, 60))
+    running.post.ask(QuestionRecord(running.call, "elicitation/create", {"message": "?"}, 60))
     running.end()
     assert PendingRequest.objects.get() == running.row
     assert len(running.bodies()) == 3
@@ -278,7 +277,7 @@ def test_what_a_dead_process_left_is_not_touched_before_it_is_settled():
     abandoned = Visit().call(DEAD)
     let_pass(hours=23)
     assert prune() == {}
-    assert settle() == []
+    assert end_abandoned() == []
     assert abandoned.row.state == "failed"
 
 
@@ -362,8 +361,8 @@ STATEMENTS = {
 
 def test_each_batch_is_a_few_statements_however_large():
     plant(12)
-    for kind in kinds():
-        for limit in (3, 5, BATCH):
+    for kind in cleanup_rules():
+        for limit in (3, 5, BATCH_ROWS):
             with CaptureQueriesContext(connection) as queries:
                 kind.forget(limit)
             assert len(queries) <= STATEMENTS[kind.name], [each["sql"] for each in queries]
@@ -373,7 +372,7 @@ def test_expired_sessions_end_in_a_transaction_of_three_statements(django_assert
     for _ in range(4):
         Visit()
     let_pass(days=2)
-    (kind, *_) = kinds()
+    (kind, *_) = cleanup_rules()
     with django_assert_num_queries(1 + 3 + 2):
         assert kind.forget(3) == (3, True, False)
 
@@ -384,11 +383,11 @@ def test_what_is_not_due_costs_a_look(django_assert_num_queries):
         assert prune() == {}
 
 
-@pytest.mark.parametrize("batch_size", [1, 4, BATCH])
+@pytest.mark.parametrize("batch_size", [1, 4, BATCH_ROWS])
 def test_whoever_is_ended_between_batches_leaves_what_the_next_one_finishes(batch_size):
     plant(6)
     rounds = 0
-    while any(kind.forget(batch_size).more or kind.count() for kind in kinds()):
+    while any(kind.forget(batch_size).more or kind.count() for kind in cleanup_rules()):
         rounds += 1
         _is_consistent()
         assert rounds < 100
@@ -409,19 +408,19 @@ def _is_consistent() -> None:
 
 def test_what_is_counted_is_what_goes():
     plant(5)
-    counted = {each.name: each.count() for each in kinds() if each.count()}
+    counted = {each.name: each.count() for each in cleanup_rules() if each.count()}
     # Until their subscribers have gone, somebody can still want to hear of them.
     assert {**counted, "changes": 5} == prune()
 
 
 def test_counting_has_an_end(monkeypatch):
     plant(5)
-    monkeypatch.setattr(cleanup, "COUNTED", 3)
-    assert {each.count() for each in kinds()} == {0, 3}
+    monkeypatch.setattr(cleanup, "COUNTED_ROWS", 3)
+    assert {each.count() for each in cleanup_rules()} == {0, 3}
 
 
 def test_tokens_are_none_of_the_sweeps_business():
-    assert not any(each.due().model is Token for each in kinds())
+    assert not any(each.due().model is Token for each in cleanup_rules())
 
 
 def test_a_message_to_a_stream_that_is_going_is_refused(monkeypatch):
@@ -434,7 +433,7 @@ def test_a_message_to_a_stream_that_is_going_is_refused(monkeypatch):
 
     def meanwhile(rows, keys):
         if keys:
-            late.append(outbox.put(own.pk, ["{}"]))
+            late.append(outbox.write_notifications(own.pk, ["{}"]))
         return delete(rows, keys)
 
     monkeypatch.setattr(cleanup, "_delete", meanwhile)
@@ -457,5 +456,9 @@ def test_a_late_message_to_what_has_gone_is_refused():
     late = Running(visit.info.id).say()
     assert late.write().lost
     assert running.say().write().lost or not running.post.take().messages
-    assert outbox.put(own.pk, ["{}"]) is None
+    assert outbox.write_notifications(own.pk, ["{}"]) is None
     assert not any(row_counts().values())
+
+
+def test_the_names_under_which_apps_have_imported_them_stay():
+    assert (cleanup.Batch, cleanup.Kind) == (cleanup.CleanupStep, cleanup.CleanupRule)

@@ -15,12 +15,12 @@ from django.utils import timezone
 from django_mcp.protocol.errors import SessionNotFound
 from django_mcp.rates import Rate
 from django_mcp.store.access import rate_counters
-from django_mcp.store.access.access_watch import Audience
-from django_mcp.store.requests.recovery import settle
-from django_mcp.store.requests.running_requests import Requests
+from django_mcp.store.access.access_watch import AccessWatch
+from django_mcp.store.in_flight.recovery import end_abandoned
+from django_mcp.store.in_flight.running_requests import RunningRequests
 
 from .aging import let_pass, prune
-from .visiting import DEAD, NOBODY, Listening, Visit, resource
+from .visiting import DEAD, Listening, Visit, resource
 
 pytestmark = pytest.mark.django_db
 
@@ -66,12 +66,12 @@ def test_nothing_ends_early_and_nothing_late(clocks):
         listening = Listening(resource(1), process=DEAD)
     with finder():
         assert prune() == {}
-        assert visit.store.find(visit.secret, NOBODY)
+        assert visit.find()
         let_pass(seconds=AGES["LEASE_SECONDS"] - 5)
-        settle()
+        end_abandoned()
         assert {call.row.state, listening.row.state} == {"running"}
         let_pass(seconds=10)
-        settle()
+        end_abandoned()
         assert {call.row.state, listening.row.state} == {"failed"}
         let_pass(seconds=AGES["REPLAY_SECONDS"] - 40)
         assert prune() == {}
@@ -85,15 +85,15 @@ def test_a_session_lasts_as_long_as_it_may_be_idle(clocks):
         visit = Visit()
     let_pass(seconds=AGES["SESSION_IDLE_SECONDS"] - 5)
     with second():
-        assert visit.store.find(visit.secret, NOBODY)
+        assert visit.find()
         visit.use()
     let_pass(seconds=AGES["SESSION_IDLE_SECONDS"] - 5)
     with first():
         assert prune() == {}
-        assert visit.store.find(visit.secret, NOBODY)
+        assert visit.find()
     let_pass(seconds=10)
     with second(), pytest.raises(SessionNotFound):
-        visit.store.find(visit.secret, NOBODY)
+        visit.find()
     with first():
         assert prune() == {"expired sessions, which end": 1}
 
@@ -103,15 +103,15 @@ def test_a_lease_is_renewed_by_the_databases_clock(clocks):
     call = Visit().call(DEAD)
     let_pass(seconds=AGES["LEASE_SECONDS"] - 5)
     with owner():
-        living = Requests(DEAD.id, Audience())
-        living.ask(call.call.id, lambda answer: None)
+        living = RunningRequests(DEAD.id, AccessWatch())
+        living.watch_question(call.call.id, lambda answer: None)
         living.renew()
     let_pass(seconds=AGES["LEASE_SECONDS"] - 5)
     with other():
-        settle()
+        end_abandoned()
         assert call.row.state == "running"
         let_pass(seconds=10)
-        settle()
+        end_abandoned()
     assert call.row.state == "failed"
 
 

@@ -12,10 +12,10 @@ from django.db import connection, transaction
 from django.db.models.deletion import Collector
 from django.db.models.signals import pre_delete
 
+from django_mcp.auth import Principal
 from django_mcp.models import PendingRequest, Session
-from django_mcp.principal import Principal
 from django_mcp.store.access import user_deletion
-from django_mcp.store.database import insist
+from django_mcp.store.database import with_retries
 from django_mcp.store.delivery import outbox
 
 from .aging import row_counts
@@ -147,7 +147,7 @@ def test_what_is_begun_before_the_user_is_locked_goes_too(monkeypatch, anna, act
     assert not any(row_counts().values())
 
 
-@pytest.mark.parametrize("step", ["_enter_sessions", "_insert"])
+@pytest.mark.parametrize("step", ["_lock_sessions", "_insert"])
 def test_what_is_being_written_is_waited_for(monkeypatch, anna, step):
     visit = Visit(anna)
     inside, take_step = threading.Event(), getattr(outbox, step)
@@ -182,7 +182,7 @@ def test_who_writes_while_the_user_goes_finds_that_the_session_has_ended(anna):
 
     def begin_without_session() -> bool:
         running = Running(None, principal=anna)
-        running.post.open()
+        running.post.want_rows()
         return running.write().lost
 
     in_session = (lambda: register(visit)[1], lambda: speaking.say().write().lost)
@@ -203,7 +203,7 @@ def test_writers_of_all_kinds_stop_when_their_user_goes(anna, otto):
 
     def late() -> None:
         threading.Event().wait(A_WHILE)
-        insist(lambda: delete(anna))  # MySQL may choose it as the victim of a deadlock
+        with_retries(lambda: delete(anna))  # MySQL may choose it as the victim of a deadlock
 
     at_once(*[client.work for client in clients], late)
     assert not PendingRequest.objects.exists()

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.conformance.servers import CHECKOUT
+from tests.support.servers import CHECKOUT
 
 TESTS = Path(__file__).with_name("test_deleted_users.py")
 BOUND = 600

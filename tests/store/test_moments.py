@@ -9,7 +9,7 @@ import pytest
 
 from django_mcp.models import PendingRequest
 from django_mcp.store import ledger
-from django_mcp.store.delivery.stream_writer import MOMENT
+from django_mcp.store.delivery.stream_writer import FIRST_WRITE_DELAY_SECONDS
 from django_mcp.store.ledger import Ledger
 
 from .visiting import Visit
@@ -54,22 +54,22 @@ def test_it_is_woken_once_for_all_who_speak_within_a_moment(own, running):
 def test_it_writes_nothing_before_and_comes_back_in_time(own, running):
     first, *_ = running
     first.say()
-    first.post.due = time.monotonic() + 60
+    first.post.write_at = time.monotonic() + 60
     own.tick()
     assert rows() == 0
-    first.post.due = time.monotonic() + MOMENT
-    assert 0 <= own._pause() <= MOMENT
-    first.post.due = time.monotonic()
+    first.post.write_at = time.monotonic() + FIRST_WRITE_DELAY_SECONDS
+    assert 0 <= own._pause() <= FIRST_WRITE_DELAY_SECONDS
+    first.post.write_at = time.monotonic()
     assert own._pause() == 0
     own.tick()
     assert rows() == 1
-    assert own._pause() > MOMENT
+    assert own._pause() > FIRST_WRITE_DELAY_SECONDS
 
 
 def test_while_it_waits_nobody_else_who_speaks_wakes_it(own, running):
     first, second, _ = running
     first.say()
-    first.post.due = time.monotonic() + 60
+    first.post.write_at = time.monotonic() + 60
     own.tick()
     second.say()
     assert own.woken == 1
@@ -78,9 +78,9 @@ def test_while_it_waits_nobody_else_who_speaks_wakes_it(own, running):
 def test_who_cannot_wait_wakes_it_and_is_written_at_once(own, running):
     first, second, _ = running
     first.say()
-    first.post.due = time.monotonic() + 60
+    first.post.write_at = time.monotonic() + 60
     own.tick()
-    second.post.open()
+    second.post.want_rows()
     assert own.woken == 2
     own.tick()
     assert rows() == 1
@@ -90,16 +90,16 @@ def test_who_cannot_wait_wakes_it_and_is_written_at_once(own, running):
 def test_what_could_not_be_written_is_tried_again_after_the_usual_pause(own, running):
     first, *_ = running
     own.tick()
-    first.post.open()
-    own._wanting[first.post] = None
-    assert own._pause() > MOMENT
+    first.post.want_rows()
+    own._to_write[first.post] = None
+    assert own._pause() > FIRST_WRITE_DELAY_SECONDS
 
 
 def test_of_a_call_that_has_ended_it_writes_nothing(own, running):
     first, *_ = running
     first.say()
     first.post.end(first.call, PendingRequest.State.ANSWERED, b"{}")
-    first.post.due = 0.0
+    first.post.write_at = 0.0
     own.tick()
     assert rows() == 0
 
@@ -129,22 +129,22 @@ def ticking():
 
 
 def test_calls_that_come_and_go_do_not_wake_it_one_by_one(ticking, monkeypatch):
-    monkeypatch.setattr(ledger, "PAUSE", 60)
+    monkeypatch.setattr(ledger, "PAUSE_SECONDS", 60)
     ticking.changes.tick()
-    ticking.nudge()
+    ticking.start_looking()
     ticking.until(lambda: ticking.ticks == 1)
     for _ in range(20):
-        ticking.nudge()
+        ticking.start_looking()
         time.sleep(0.001)
     assert ticking.ticks == 1
 
 
 def test_it_rests_once_nothing_has_been_in_flight_for_a_while(ticking, monkeypatch):
-    monkeypatch.setattr(ledger, "PAUSE", 0.001)
-    ticking.nudge()
-    ticking.until(lambda: ticking._resting)
+    monkeypatch.setattr(ledger, "PAUSE_SECONDS", 0.001)
+    ticking.start_looking()
+    ticking.until(lambda: ticking.is_resting)
     rested = ticking.ticks
     time.sleep(0.05)
     assert ticking.ticks == rested
-    ticking.nudge()
+    ticking.start_looking()
     ticking.until(lambda: ticking.ticks > rested)

@@ -10,9 +10,10 @@ from django.db import OperationalError, connection
 
 from django_mcp.models import PendingRequest, Session
 from django_mcp.protocol.messages import encode
-from django_mcp.store.delivery.outbox import keep
-from django_mcp.store.delivery.records import Kept, Question
-from django_mcp.store.sessions.session_rows import end_sessions, note_use
+from django_mcp.store.delivery.outbox import write_batches
+from django_mcp.store.delivery.records import QuestionRecord, WriteResult
+from django_mcp.store.sessions.session_rows import end_sessions
+from django_mcp.store.sessions.session_use import write_use
 
 from .visiting import ALIVE, Running, Visit
 from .writing import at_once
@@ -20,10 +21,10 @@ from .writing import at_once
 State = PendingRequest.State
 
 
-def keep_together(*calls: Running) -> list[Kept]:
+def keep_together(*calls: Running) -> list[WriteResult]:
     """Write what several calls have to say as the ledger does: in one transaction."""
-    kept = keep([each.post.take() for each in calls], ALIVE)
-    assert all(isinstance(each, Kept) for each in kept), kept
+    kept = write_batches([each.post.take() for each in calls], ALIVE)
+    assert all(isinstance(each, WriteResult) for each in kept), kept
     return kept  # type: ignore[return-value]
 
 
@@ -54,7 +55,7 @@ def test_a_call_that_asks_and_ends_after_its_session_ends_in_its_rows():
     visit = Visit()
     call = visit.call()
     visit.leave()
-    call.post.ask(Question(call.call, "elicitation/create", {"message": "?"}, 60))
+    call.post.ask(QuestionRecord(call.call, "elicitation/create", {"message": "?"}, 60))
     (kept,) = keep_together(end(call))
     assert not kept.lost
     assert (call.row.state, call.stream.closed is None) == (State.FAILED, False)
@@ -89,7 +90,7 @@ def test_who_notes_the_use_of_several_sessions_is_in_nobodys_way():
 
     def note(chance: float) -> None:
         keys = random.Random(chance).sample([each.info.id for each in visits], 5)
-        note_use(dict.fromkeys(keys, 1))
+        write_use(dict.fromkeys(keys, 1), at_once=True)
 
     def begin(chance: float) -> None:
         chosen = random.Random(chance).sample(visits, 5)
@@ -116,9 +117,9 @@ def test_use_is_counted_all_or_not_at_all():
         return execute(*args)
 
     with connection.execute_wrapper(interrupt), pytest.raises(InterruptedError):
-        note_use(used)
+        write_use(used, at_once=True)
     assert sum(Session.objects.values_list("request_count", flat=True)) == 0
-    note_use(used)
+    write_use(used, at_once=True)
     assert [each.row.request_count for each in visits] == [1, 2, 3]
 
 

@@ -8,10 +8,14 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from django_mcp.auth import Principal
 from django_mcp.models import PendingRequest
-from django_mcp.principal import Principal
-from django_mcp.store.delivery.records import Call, Question
-from django_mcp.store.delivery.stream_writer import FEW, MOMENT, Post
+from django_mcp.store.delivery.records import CallRecord, QuestionRecord
+from django_mcp.store.delivery.stream_writer import (
+    FIRST_WRITE_DELAY_SECONDS,
+    UNWRITTEN_BYTES,
+    StreamWriter,
+)
 
 from .visiting import Visit
 
@@ -25,7 +29,7 @@ def submitted():
 
 @pytest.fixture
 def post(submitted):
-    return Post(
+    return StreamWriter(
         server="test",
         principal=Principal(AnonymousUser()),
         session_id="6b1f7a52-0000-4000-8000-000000000000",
@@ -34,11 +38,11 @@ def post(submitted):
     )
 
 
-def spoken(post: Post) -> Call:
+def spoken(post: StreamWriter) -> CallRecord:
     """Return a call of the POST that has said its first word."""
-    call = Call(1, "tools/call", "speaks")
+    call = CallRecord(1, "tools/call", "speaks")
     post.begin(call)
-    post.say(WORD)
+    post.notify(WORD)
     return call
 
 
@@ -47,22 +51,22 @@ def test_nothing_is_said_after_the_last_response(post):
     call = spoken(post)
     word = post.take()
     post.end(call, PendingRequest.State.ANSWERED, b"{}")
-    post.say(WORD)
+    post.notify(WORD)
     batch = post.take()
     assert [message.seq for message, _ in [*word.messages, *batch.messages]] == [1, 2]
     assert batch.closes
-    post.say(WORD)
+    post.notify(WORD)
     assert post.take().empty
 
 
 def test_a_call_of_a_batch_may_speak_after_another_has_ended(post):
-    first, second = Call(1, "tools/call", "one"), Call(2, "tools/call", "two")
+    first, second = CallRecord(1, "tools/call", "one"), CallRecord(2, "tools/call", "two")
     post.begin(first)
-    post.say(WORD)
+    post.notify(WORD)
     post.end(first, PendingRequest.State.ANSWERED, b"{}", last=False)
     before = post.take()
     post.begin(second)
-    post.say(WORD)
+    post.notify(WORD)
     post.end(second, PendingRequest.State.ANSWERED, b"{}")
     batch = post.take()
     assert [message.seq for message, _ in [*before.messages, *batch.messages]] == [1, 2, 3, 4]
@@ -72,46 +76,50 @@ def test_a_call_of_a_batch_may_speak_after_another_has_ended(post):
 def test_a_call_that_ends_within_a_moment_of_its_first_word_gets_no_rows(post):
     begun = time.monotonic()
     call = spoken(post)
-    assert post.is_open
-    assert begun + MOMENT <= post.due <= time.monotonic() + MOMENT
+    assert post.wants_rows
+    assert (
+        begun + FIRST_WRITE_DELAY_SECONDS
+        <= post.write_at
+        <= time.monotonic() + FIRST_WRITE_DELAY_SECONDS
+    )
     post.end(call, PendingRequest.State.ANSWERED, b"{}")
-    assert not post.is_open
+    assert not post.wants_rows
     assert post.take().empty
-    assert [json.loads(each) for each in post.said] == [WORD]
+    assert [json.loads(each) for each in post.unwritten] == [WORD]
 
 
 def test_of_a_batch_that_ends_so_only_the_words_are_handed_back(post):
-    calls = [Call(1, "tools/call", "one"), Call(2, "tools/call", "two")]
+    calls = [CallRecord(1, "tools/call", "one"), CallRecord(2, "tools/call", "two")]
     for call in calls:
         post.begin(call)
-        post.say(WORD)
+        post.notify(WORD)
     post.end(calls[0], PendingRequest.State.ANSWERED, b'{"id":1}', last=False)
     post.end(calls[1], PendingRequest.State.ANSWERED, b'{"id":2}')
     assert post.take().empty
-    assert [json.loads(each) for each in post.said] == [WORD, WORD]
+    assert [json.loads(each) for each in post.unwritten] == [WORD, WORD]
 
 
 def test_a_call_that_says_much_is_written_however_soon_it_ends(post):
     # Of that, a client that reads slowly may have to come back for the rest.
-    call, word = Call(1, "tools/call", "chatty"), {**WORD, "params": {"data": "x" * 10_000}}
+    call, word = CallRecord(1, "tools/call", "chatty"), {**WORD, "params": {"data": "x" * 10_000}}
     post.begin(call)
-    for _ in range(FEW // 10_000):
-        post.say(word)
-        assert post.due
-    post.say(word)
-    assert not post.due
+    for _ in range(UNWRITTEN_BYTES // 10_000):
+        post.notify(word)
+        assert post.write_at
+    post.notify(word)
+    assert not post.write_at
     post.end(call, PendingRequest.State.ANSWERED, b"{}")
-    assert post.is_open
-    assert post.said == []
-    assert len(post.take().messages) == FEW // 10_000 + 2
+    assert post.wants_rows
+    assert post.unwritten == []
+    assert len(post.take().messages) == UNWRITTEN_BYTES // 10_000 + 2
 
 
 def test_what_is_being_written_is_not_handed_back(post):
     call = spoken(post)
     batch = post.take()
     post.end(call, PendingRequest.State.ANSWERED, b"{}")
-    assert post.is_open
-    assert post.said == []
+    assert post.wants_rows
+    assert post.unwritten == []
     assert [message.seq for message, _ in batch.messages] == [1]
     assert [message.seq for message, _ in post.take().messages] == [2]
 
@@ -119,51 +127,51 @@ def test_what_is_being_written_is_not_handed_back(post):
 def test_what_may_have_been_written_is_not_handed_back(post):
     call = spoken(post)
     batch = post.take()
-    batch.unsure = True
-    post.give_back(batch)
+    batch.is_unsure = True
+    post.put_back(batch)
     post.end(call, PendingRequest.State.ANSWERED, b"{}")
-    assert post.is_open
+    assert post.wants_rows
     assert post.take() is batch
     assert [message.seq for message, _ in post.take().messages] == [2]
 
 
 def test_what_could_not_be_written_is(post):
     call = spoken(post)
-    post.give_back(post.take())
+    post.put_back(post.take())
     post.end(call, PendingRequest.State.ANSWERED, b"{}")
-    assert not post.is_open
-    assert [json.loads(each) for each in post.said] == [WORD]
+    assert not post.wants_rows
+    assert [json.loads(each) for each in post.unwritten] == [WORD]
 
 
 def test_a_question_is_asked_at_once(post, submitted):
     call = spoken(post)
-    assert post.due
-    post.ask(Question(call, "elicitation/create", {}, 1))
-    assert not post.due
+    assert post.write_at
+    assert post.ask(QuestionRecord(call, "elicitation/create", {}, 1))
+    assert not post.write_at
     post.end(call, PendingRequest.State.ANSWERED, b"{}")
-    assert post.is_open
+    assert post.wants_rows
 
 
 def test_no_question_is_asked_of_a_call_that_ends_meanwhile(post, monkeypatch):
-    """A lane's thread is about to ask when the loop ends the call."""
-    call, original = Call(1, "tools/call", "asks"), post.open
+    """A worker thread is about to ask when the loop ends the call."""
+    call, original = CallRecord(1, "tools/call", "asks"), post.want_rows
     post.begin(call)
 
     def opened():
         original()
         post.end(call, PendingRequest.State.CANCELLED, b"{}")
 
-    monkeypatch.setattr(post, "open", opened)
-    post.ask(Question(call, "elicitation/create", {}, 1))
+    monkeypatch.setattr(post, "want_rows", opened)
+    assert not post.ask(QuestionRecord(call, "elicitation/create", {}, 1))
     assert post.take().empty
 
 
 def test_what_had_ended_before_a_batch_became_rows_is_among_them(post):
-    early, late = Call(1, "ping", ""), Call(2, "tools/call", "speaks")
+    early, late = CallRecord(1, "ping", ""), CallRecord(2, "tools/call", "speaks")
     for call in (early, late):
         post.begin(call)
     post.end(early, PendingRequest.State.ANSWERED, b'{"id":1}', last=False)
-    post.say(WORD)
+    post.notify(WORD)
     batch = post.take()
     assert batch.begun == [early, late]
     assert batch.ended == {early: PendingRequest.State.ANSWERED}
@@ -172,21 +180,21 @@ def test_what_had_ended_before_a_batch_became_rows_is_among_them(post):
 
 def test_a_call_that_has_spoken_may_become_a_row_at_once(post, submitted):
     spoken(post)
-    post.open()
-    assert not post.due
+    post.want_rows()
+    assert not post.write_at
     assert len(submitted) == 2
-    post.open()
+    post.want_rows()
     assert len(submitted) == 2
 
 
 def test_a_call_that_has_ended_without_rows_gets_none(post, submitted):
-    call = Call(1, "tools/call", "quick")
+    call = CallRecord(1, "tools/call", "quick")
     post.begin(call)
     post.end(call, PendingRequest.State.ANSWERED, b"{}")
-    post.open()
-    post.say(WORD)
+    post.want_rows()
+    post.notify(WORD)
     assert submitted == []
-    assert not post.is_open
+    assert not post.wants_rows
     assert post.take().empty
 
 
@@ -195,7 +203,7 @@ def test_a_call_that_becomes_a_row_asks_for_its_own_cancellation_alone():
     """A client may have cancelled any number of others early."""
     visit = Visit()
     running = visit.begin(number="mine")
-    running.post.open()
+    running.post.want_rows()
     for request_id in ("mine", "another", "MINE"):
         visit.cancel(request_id)
     with CaptureQueriesContext(connection) as queries:

@@ -67,7 +67,7 @@ def test_a_dry_run_says_the_same_and_changes_nothing():
 
 def test_a_dry_run_does_not_count_for_ever(monkeypatch):
     leave_something()
-    monkeypatch.setattr(cleanup, "COUNTED", 1)
+    monkeypatch.setattr(cleanup, "COUNTED_ROWS", 1)
     assert "         1 messages or more\n" in run("--dry-run")
 
 
@@ -78,7 +78,7 @@ def test_it_is_silent_for_cron():
 
 
 def test_it_says_more_to_who_wants_to_know():
-    assert len(run("--verbosity=2").splitlines()) == len(cleanup.kinds()) + 1
+    assert len(run("--verbosity=2").splitlines()) == len(cleanup.cleanup_rules()) + 1
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "1001", "many", "1.5"])

@@ -17,32 +17,32 @@ from django.core.cache.backends.locmem import LocMemCache
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
+from django_mcp.auth import Principal
 from django_mcp.clock import DatabaseNow
 from django_mcp.models import PendingRequest, Session
-from django_mcp.principal import Principal
 from django_mcp.protocol.errors import SessionNotFound
 from django_mcp.protocol.lifecycle import Sender, SessionInfo
 from django_mcp.protocol.versions import NEWEST_LEGACY
 from django_mcp.store.doorbell import FORGET
 from django_mcp.store.ledger import ledger
-from django_mcp.store.sessions import finding, session_cache
+from django_mcp.store.sessions import finding, session_cache, session_rows
 from django_mcp.store.sessions.finding import digest, find_sessions
-from django_mcp.store.sessions.session_rows import SessionStore, end_sessions
-from tests.forking import in_child, needs_fork
-from tests.services import REDIS_URL, require_redis
+from django_mcp.store.sessions.session_rows import end_sessions
+from tests.support.forking import in_child, needs_fork
+from tests.support.services import REDIS_URL, require_redis
 
 pytestmark = pytest.mark.django_db(transaction=True)
-STORE = SessionStore("test")
+SERVER = "test"
 NOBODY = Principal(AnonymousUser())
 SENDER = Sender({"name": "client", "version": "1"}, {"roots": {}})
 LOCAL = "django.core.cache.backends.locmem.LocMemCache"
 REDIS = "django.core.cache.backends.redis.RedisCache"
 
 
-def enter(secret: str, principal: Principal, store: SessionStore = STORE) -> SessionInfo:
+def enter(secret: str, principal: Principal, server: str = SERVER) -> SessionInfo:
     """Return the session as the gate finds it."""
     key = digest(secret)
-    return store.own(find_sessions([key]).get(key), principal)
+    return session_rows.check_owner(server, find_sessions([key]).get(key), principal)
 
 
 class Clock:
@@ -69,7 +69,7 @@ def remember(settings: Any, seconds: float = 10, **more: Any) -> None:
 
 
 @pytest.fixture
-def memory(settings) -> session_cache.Memory:
+def memory(settings) -> session_cache.ProcessCache:
     """Where this process remembers."""
     remember(settings)
     return session_cache.memory()
@@ -94,9 +94,9 @@ def make_principal(name: str, client_id: str = "") -> Principal:
 
 
 def open_session(principal: Principal = NOBODY, *, ready: bool = True) -> tuple[SessionInfo, str]:
-    info, secret = STORE.open(principal, NEWEST_LEGACY, SENDER)
+    info, secret = session_rows.open_session(SERVER, principal, NEWEST_LEGACY, SENDER)
     if ready:
-        STORE.mark_initialized(info)
+        session_rows.mark_initialized(info)
     return info, secret
 
 
@@ -135,14 +135,14 @@ def is_let_in(secret: str, principal: Principal = NOBODY) -> bool:
 def test_nothing_is_remembered_unless_it_is_wanted():
     _, secret = open_session()
     assert [costs(secret) for _ in range(3)] == [1, 1, 1]
-    assert STORE.recall(secret, NOBODY) is None
+    assert session_rows.recall_session(SERVER, secret, NOBODY) is None
 
 
 def test_what_is_remembered_is_what_would_be_found(place):
     _, secret = open_session(make_principal("alice", "a client"))
     alice = make_principal("alice", "a client")
-    assert known(secret, alice) == STORE.find(secret, alice)
-    assert (STORE.recall(secret, alice) is not None) == (place == "memory")
+    assert known(secret, alice) == session_rows.find_session(SERVER, secret, alice)
+    assert (session_rows.recall_session(SERVER, secret, alice) is not None) == (place == "memory")
 
 
 @pytest.mark.parametrize(
@@ -160,8 +160,12 @@ def test_a_session_that_is_remembered_is_still_its_owners_alone(place, other):
     known(secret, alice)
     ways = [
         lambda: enter(secret, stranger),
-        lambda: enter(secret, alice, SessionStore("another")),
-        *([lambda: STORE.recall(secret, stranger)] if place == "memory" else []),
+        lambda: enter(secret, alice, "another"),
+        *(
+            [lambda: session_rows.recall_session(SERVER, secret, stranger)]
+            if place == "memory"
+            else []
+        ),
     ]
     for way in ways:
         with CaptureQueriesContext(connection) as queries, pytest.raises(SessionNotFound):
@@ -173,7 +177,7 @@ def test_of_several_only_those_that_are_not_remembered_are_asked_for(place):
     secrets = [open_session()[1] for _ in range(3)]
     keys = [digest(secret) for secret in secrets]
     known(secrets[1])
-    STORE.mark_initialized(STORE.find(secrets[0], NOBODY))
+    session_rows.mark_initialized(session_rows.find_session(SERVER, secrets[0], NOBODY))
     with CaptureQueriesContext(connection) as queries:
         assert set(find_sessions(keys)) == set(keys)
     assert len(queries) == 1
@@ -202,12 +206,12 @@ def test_that_there_is_none_is_not_remembered(place):
 def test_a_session_that_is_not_ready_is_not_remembered(place):
     info, secret = open_session(ready=False)
     assert not enter(secret, NOBODY).initialized
-    STORE.mark_initialized(info)
+    session_rows.mark_initialized(info)
     assert enter(secret, NOBODY).initialized
 
 
 def delete(secret: str, info: SessionInfo, principal: Principal) -> None:
-    STORE.end(digest(secret), principal)
+    session_rows.end_session(SERVER, digest(secret), principal)
 
 
 def end_as_the_admin_does(secret: str, info: SessionInfo, principal: Principal) -> None:
@@ -288,7 +292,7 @@ def test_an_end_whose_commit_was_not_confirmed_is_heard_of_too(place):
 def test_the_log_level_counts_at_once(place):
     _, secret = open_session()
     info = known(secret)
-    STORE.set_log_level(info, "error")
+    session_rows.set_log_level(info, "error")
     assert enter(secret, NOBODY).log_level == "error"
 
 
@@ -300,7 +304,7 @@ def test_within_a_transaction_nothing_is_remembered_or_looked_up(place):
     entered_for_nothing(secret)
     with transaction.atomic():
         assert costs(secret) == 1
-        assert STORE.recall(secret, NOBODY) is None
+        assert session_rows.recall_session(SERVER, secret, NOBODY) is None
 
 
 def test_it_is_remembered_for_so_long_from_before_it_was_read(memory, clock, monkeypatch):
@@ -362,8 +366,8 @@ def test_a_process_remembers_only_so_many(memory, monkeypatch):
     for secret in secrets:
         enter(secret, NOBODY)
     assert len(memory._found) == 2
-    assert STORE.recall(secrets[0], NOBODY) is None
-    assert STORE.recall(secrets[2], NOBODY) is not None
+    assert session_rows.recall_session(SERVER, secrets[0], NOBODY) is None
+    assert session_rows.recall_session(SERVER, secrets[2], NOBODY) is not None
 
 
 def test_what_is_too_old_does_not_stay(memory, clock):
@@ -378,7 +382,7 @@ def test_what_is_too_old_does_not_stay(memory, clock):
 def test_a_fork_remembers_nothing(memory):
     _, secret = open_session()
     known(secret)
-    assert in_child(lambda: STORE.recall(secret, NOBODY) is None) == 0
+    assert in_child(lambda: session_rows.recall_session(SERVER, secret, NOBODY) is None) == 0
 
 
 @pytest.fixture
@@ -391,7 +395,7 @@ def told(monkeypatch) -> list[str]:
 
     started = ledger()
     started.wake()
-    monkeypatch.setattr(started.doorbell, "_call", call)
+    monkeypatch.setattr(started.doorbell, "_send_to_all", call)
     return words
 
 
@@ -407,7 +411,7 @@ def test_other_processes_are_told_of_the_end(memory, settings, told, end):
 
 def test_other_processes_are_told_of_the_level(memory, told):
     info, _ = open_session()
-    STORE.set_log_level(info, "error")
+    session_rows.set_log_level(info, "error")
     assert told == [FORGET]
 
 
@@ -417,7 +421,7 @@ def test_nobody_is_told_who_has_nothing_to_forget(settings, told, where):
         settings.CACHES = {"shared": {"BACKEND": LOCAL, "LOCATION": uuid4().hex}}
         remember(settings, SESSION_CACHE="shared")
     _, secret = open_session()
-    STORE.end(digest(secret), NOBODY)
+    session_rows.end_session(SERVER, digest(secret), NOBODY)
     assert told == []
 
 
@@ -425,8 +429,8 @@ def test_a_process_that_is_told_forgets_everything(memory):
     _, secret = open_session()
     known(secret)
     mark = memory.mark()
-    ledger().doorbell._heard[FORGET]()
-    assert STORE.recall(secret, NOBODY) is None
+    ledger().doorbell._handlers[FORGET]()
+    assert session_rows.recall_session(SERVER, secret, NOBODY) is None
     assert memory.mark() != mark
 
 
@@ -460,7 +464,7 @@ def test_without_the_cache_the_database_is_asked_and_one_line_says_so(failing, c
     failing |= {"get", "add", "set", "set_many"}
     with caplog.at_level(logging.WARNING, "django_mcp.store"):
         assert [costs(secret) for _ in range(3)] == [1, 1, 1]
-        STORE.end(digest(secret), NOBODY)
+        session_rows.end_session(SERVER, digest(secret), NOBODY)
     (line,) = caplog.messages
     assert "the database is asked instead: away" in line
     assert not is_let_in(secret)
@@ -490,5 +494,5 @@ def test_users_with_keys_of_any_kind_are_told_apart(memory):
     alice, bob = make_principal("alice"), make_principal("bob")
     named = Principal(SimpleNamespace(pk=str(alice.user.pk), is_authenticated=True))
     _, secret = open_session(named)
-    assert known(secret, alice) == STORE.recall(secret, named)
+    assert known(secret, alice) == session_rows.recall_session(SERVER, secret, named)
     assert not is_let_in(secret, bob)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -13,9 +14,9 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from django_mcp.clock import DatabaseNow
+from django_mcp.auth import Principal
+from django_mcp.clock import DatabaseHour, DatabaseNow
 from django_mcp.models import PendingRequest, Session
-from django_mcp.principal import Principal
 from django_mcp.protocol.errors import SessionNotFound, Unavailable
 from django_mcp.protocol.lifecycle import Sender
 from django_mcp.protocol.versions import NEWEST_LEGACY
@@ -23,13 +24,13 @@ from django_mcp.store.database import is_in_transaction
 from django_mcp.store.sessions import session_rows
 from django_mcp.store.sessions.finding import digest, find_sessions
 from django_mcp.store.sessions.liveness import live_sessions
-from django_mcp.store.sessions.session_rows import SessionStore, end_sessions
+from django_mcp.store.sessions.session_rows import end_sessions
 from django_mcp.testing import MCPClient
 
 from .aging import forget
 
 pytestmark = pytest.mark.django_db
-STORE = SessionStore("test")
+SERVER = "test"
 NOBODY = Principal(AnonymousUser())
 SENDER = Sender({"name": "client", "version": "1"}, {"roots": {}})
 
@@ -40,12 +41,15 @@ def make_principal(name: str, client_id: str = "") -> Principal:
 
 
 def open_session(principal: Principal = NOBODY) -> tuple[Session, str]:
-    info, secret = STORE.open(principal, NEWEST_LEGACY, SENDER)
+    info, secret = session_rows.open_session(SERVER, principal, NEWEST_LEGACY, SENDER)
     return Session.objects.get(pk=info.id), secret
 
 
 def age(session: Session, **how_long: float) -> None:
-    Session.objects.filter(pk=session.pk).update(last_active=DatabaseNow() - timedelta(**how_long))
+    hours = math.ceil(timedelta(**how_long) / timedelta(hours=1))
+    Session.objects.filter(pk=session.pk).update(
+        last_active=DatabaseNow() - timedelta(**how_long), used_hour=DatabaseHour() - hours
+    )
 
 
 def keep_busy(session: Session) -> PendingRequest:
@@ -59,15 +63,15 @@ def test_what_a_dead_process_ran_keeps_no_session_alive():
     age(session, days=2)
     running = PendingRequest.objects.filter(pk=keep_busy(session).pk)
     running.update(lease_until=DatabaseNow() + timedelta(seconds=30))
-    assert STORE.find(secret, NOBODY).id == str(session.pk)
+    assert session_rows.find_session(SERVER, secret, NOBODY).id == str(session.pk)
     running.update(lease_until=DatabaseNow() - timedelta(seconds=1))
     with pytest.raises(SessionNotFound):
-        STORE.find(secret, NOBODY)
+        session_rows.find_session(SERVER, secret, NOBODY)
 
 
 def test_a_session_is_found_by_its_secret_which_is_not_stored():
     session, secret = open_session()
-    found = STORE.find(secret, NOBODY)
+    found = session_rows.find_session(SERVER, secret, NOBODY)
     assert found.id == str(session.pk)
     assert found.sender.info == SENDER.info
     assert found.sender.capabilities == SENDER.capabilities
@@ -90,10 +94,10 @@ def test_a_session_is_found_or_not_by_one_statement_through_one_index(known):
             cursor.execute(f"ANALYZE {Session._meta.db_table}")
     with CaptureQueriesContext(connection) as queries:
         if known:
-            STORE.find(secret, NOBODY)
+            session_rows.find_session(SERVER, secret, NOBODY)
         else:
             with pytest.raises(SessionNotFound):
-                STORE.find("no such secret", NOBODY)
+                session_rows.find_session(SERVER, "no such secret", NOBODY)
     (statement,) = [each["sql"] for each in queries]
     found_by = {
         "postgresql": "Index Scan using mcp_session_key on django_mcp_session",
@@ -119,7 +123,7 @@ def test_a_session_of_a_version_that_is_not_installed_is_not_live_and_harms_no_o
     assert [each.info.id for each in found.values()] == [str(session.pk)]
     assert "2999-01-01" in caplog.text
     with pytest.raises(SessionNotFound):
-        STORE.find(its_secret, NOBODY)
+        session_rows.find_session(SERVER, its_secret, NOBODY)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -157,9 +161,9 @@ def test_secrets_are_visible_ascii():
 def test_a_foreign_session_is_as_good_as_unknown(other):
     _, secret = open_session(make_principal("alice", "a client"))
     with pytest.raises(SessionNotFound) as foreign:
-        STORE.find(secret, other())
+        session_rows.find_session(SERVER, secret, other())
     with pytest.raises(SessionNotFound) as unknown:
-        STORE.find("no such secret", other())
+        session_rows.find_session(SERVER, "no such secret", other())
     assert str(foreign.value) == str(unknown.value)
 
 
@@ -168,30 +172,32 @@ def test_a_user_without_a_row_at_hand_keeps_the_session_too():
     alice = make_principal("alice")
     named = Principal(SimpleNamespace(pk=str(alice.user.pk), is_authenticated=True))
     _, secret = open_session(named)
-    assert STORE.find(secret, named) == STORE.find(secret, alice)
+    assert session_rows.find_session(SERVER, secret, named) == session_rows.find_session(
+        SERVER, secret, alice
+    )
 
 
 def test_a_session_belongs_to_one_server():
     _, secret = open_session()
     with pytest.raises(SessionNotFound):
-        SessionStore("another").find(secret, NOBODY)
+        session_rows.find_session("another", secret, NOBODY)
 
 
 def test_an_idle_session_expires(settings):
     settings.DJANGO_MCP = {**settings.DJANGO_MCP, "SESSION_IDLE_SECONDS": 60}
     session, secret = open_session()
     age(session, seconds=30)
-    STORE.find(secret, NOBODY)
+    session_rows.find_session(SERVER, secret, NOBODY)
     age(session, seconds=90)
     with pytest.raises(SessionNotFound):
-        STORE.find(secret, NOBODY)
+        session_rows.find_session(SERVER, secret, NOBODY)
 
 
 def test_a_session_expires_at_its_absolute_age_however_busy_its_client_was():
     session, secret = open_session()
     Session.objects.filter(pk=session.pk).update(expires=DatabaseNow() - timedelta(seconds=1))
     with pytest.raises(SessionNotFound):
-        STORE.find(secret, NOBODY)
+        session_rows.find_session(SERVER, secret, NOBODY)
 
 
 def test_a_session_never_expires_under_a_running_call():
@@ -199,19 +205,19 @@ def test_a_session_never_expires_under_a_running_call():
     running = keep_busy(session)
     age(session, days=365)
     Session.objects.filter(pk=session.pk).update(expires=DatabaseNow() - timedelta(days=1))
-    assert STORE.find(secret, NOBODY).id == str(session.pk)
+    assert session_rows.find_session(SERVER, secret, NOBODY).id == str(session.pk)
     PendingRequest.objects.filter(pk=running.pk).update(state=PendingRequest.State.ANSWERED)
     with pytest.raises(SessionNotFound):
-        STORE.find(secret, NOBODY)
+        session_rows.find_session(SERVER, secret, NOBODY)
 
 
 def test_touching_counts_in_the_database():
     session, secret = open_session()
     age(session, hours=1)
-    info = STORE.find(secret, NOBODY)
+    info = session_rows.find_session(SERVER, secret, NOBODY)
     with CaptureQueriesContext(connection) as queries:
-        STORE.touch(info)
-        STORE.touch(info)
+        session_rows.touch_session(info)
+        session_rows.touch_session(info)
     changed = Session.objects.get(pk=session.pk)
     assert changed.request_count == 2
     assert changed.last_active > session.last_active - timedelta(minutes=1)
@@ -220,31 +226,31 @@ def test_touching_counts_in_the_database():
 
 def test_a_late_touch_does_not_raise_a_session_from_the_dead():
     session, secret = open_session()
-    info = STORE.find(secret, NOBODY)
-    STORE.end(digest(secret), NOBODY)
+    info = session_rows.find_session(SERVER, secret, NOBODY)
+    session_rows.end_session(SERVER, digest(secret), NOBODY)
     with pytest.raises(SessionNotFound):
-        STORE.touch(info)
+        session_rows.touch_session(info)
     with pytest.raises(SessionNotFound):
-        STORE.set_log_level(info, "debug")
-    STORE.mark_initialized(info)
+        session_rows.set_log_level(info, "debug")
+    session_rows.mark_initialized(info)
     assert Session.objects.get(pk=session.pk).state == Session.State.ENDED
 
 
 def test_ending_is_done_once():
     session, secret = open_session()
-    STORE.end(digest(secret), NOBODY)
+    session_rows.end_session(SERVER, digest(secret), NOBODY)
     with pytest.raises(SessionNotFound):
-        STORE.end(digest(secret), NOBODY)
+        session_rows.end_session(SERVER, digest(secret), NOBODY)
     assert end_sessions(Session.objects.filter(pk=session.pk)) == 0
     assert Session.objects.get(pk=session.pk).ended is not None
 
 
 def test_the_handshake_makes_a_session_ready():
     session, secret = open_session()
-    info = STORE.find(secret, NOBODY)
+    info = session_rows.find_session(SERVER, secret, NOBODY)
     assert not info.initialized
-    STORE.mark_initialized(info)
-    assert STORE.find(secret, NOBODY).initialized
+    session_rows.mark_initialized(info)
+    assert session_rows.find_session(SERVER, secret, NOBODY).initialized
     assert Session.objects.get(pk=session.pk).state == Session.State.READY
 
 
@@ -345,10 +351,30 @@ def test_who_has_chosen_what_another_one_ends_looks_for_more(limit, monkeypatch)
     assert len(live_ones()) == 3
 
 
+def test_what_is_used_after_it_was_chosen_makes_no_room(limit, monkeypatch):
+    """The last use decides once the row is locked, and another one is looked for."""
+    limit(3)
+    opened = [open_session()[0] for _ in range(3)]
+    for number, session in enumerate(opened):
+        age(session, hours=3 - number)
+    choose = session_rows._longest_idle
+
+    def late(*given: Any) -> Any:
+        chosen = choose(*given)
+        monkeypatch.undo()
+        assert [*chosen] == [opened[0].pk]
+        session_rows.touch_session(SimpleNamespace(id=str(opened[0].pk)))  # type: ignore[arg-type]
+        return chosen
+
+    monkeypatch.setattr(session_rows, "_longest_idle", late)
+    newest, _ = open_session()
+    assert live_ones() == {opened[0].pk, opened[2].pk, newest.pk}
+
+
 def test_what_has_ended_keeps_nothing_of_what_its_client_said(limit):
     limit(1)
     ways = {
-        "ended": lambda secret: STORE.end(digest(secret), NOBODY),
+        "ended": lambda secret: session_rows.end_session(SERVER, digest(secret), NOBODY),
         "pushed out": lambda secret: open_session(),
         "expired": lambda secret: forget("expired sessions, which end"),
     }

@@ -14,8 +14,8 @@ from django_mcp.clock import DatabaseNow
 from django_mcp.ids import new_id
 from django_mcp.models import Claim, OutgoingMessage, PendingRequest, Session, Stream
 from django_mcp.store import cleanup, sweep
-from django_mcp.store.cleanup import Batch, Kind, kinds
-from django_mcp.store.database import wait_briefly
+from django_mcp.store.cleanup import CleanupRule, CleanupStep, cleanup_rules
+from django_mcp.store.database import shorten_lock_wait
 from django_mcp.store.sweep import MOST_SHARE, SHARE, Sweep
 
 from .aging import forget, let_pass, row_counts
@@ -31,7 +31,7 @@ STATEMENTS = 9
 
 def kinds_of(*forgetting):
     """Return kinds that forget by these functions, each by its name."""
-    return lambda: [Kind(each.__name__, Session.objects.all, each) for each in forgetting]
+    return lambda: [CleanupRule(each.__name__, Session.objects.all, each) for each in forgetting]
 
 
 # Steps
@@ -40,11 +40,11 @@ def kinds_of(*forgetting):
 def test_it_takes_one_step_at_a_time():
     plant(3)
     own = Sweep()
-    own.stir()
+    own.note_activity()
     assert not own
     begin_round(own)
     assert own
-    for _ in kinds():
+    for _ in cleanup_rules():
         with CaptureQueriesContext(connection) as queries:
             take_step(own)
         assert 0 < len(queries) <= STATEMENTS
@@ -68,7 +68,7 @@ def test_rounds_are_apart(django_assert_num_queries):
     begin_round(own)
     while own:
         take_step(own)
-    own.stir()
+    own.note_activity()
     with django_assert_num_queries(0):
         take_step(own)
 
@@ -80,9 +80,9 @@ def test_a_step_is_followed_by_a_pause_in_which_others_have_their_time(
 
     def slowly(limit):
         time.sleep(took)
-        return Batch(limit, more=True)
+        return CleanupStep(limit, more=True)
 
-    monkeypatch.setattr(sweep, "kinds", kinds_of(slowly))
+    monkeypatch.setattr(sweep, "cleanup_rules", kinds_of(slowly))
     own = Sweep()
     begin_round(own)
     take_step(own)
@@ -95,7 +95,7 @@ def test_what_cannot_be_removed_is_said_and_left_for_the_next_round(monkeypatch,
     def broken(limit):
         raise DatabaseError("planted")
 
-    monkeypatch.setattr(sweep, "kinds", kinds_of(broken))
+    monkeypatch.setattr(sweep, "cleanup_rules", kinds_of(broken))
     own = Sweep()
     begin_round(own)
     take_step(own)
@@ -107,9 +107,9 @@ def test_where_rounds_are_not_enough_it_takes_more_of_the_time_and_less_again(mo
     behind = [True]
 
     def much(limit):
-        return Batch(limit, more=behind[0])
+        return CleanupStep(limit, more=behind[0])
 
-    monkeypatch.setattr(sweep, "kinds", kinds_of(much))
+    monkeypatch.setattr(sweep, "cleanup_rules", kinds_of(much))
     own = Sweep()
     shares = []
     for _ in range(5):
@@ -131,13 +131,13 @@ def test_no_kind_keeps_another_waiting(monkeypatch):
 
     def endless(limit):
         turns.append("endless")
-        return Batch(limit, more=True)
+        return CleanupStep(limit, more=True)
 
     def other(limit):
         turns.append("other")
-        return Batch(1, more=len(turns) < 5)
+        return CleanupStep(1, more=len(turns) < 5)
 
-    monkeypatch.setattr(sweep, "kinds", kinds_of(endless, other))
+    monkeypatch.setattr(sweep, "cleanup_rules", kinds_of(endless, other))
     own = Sweep()
     begin_round(own)
     for _ in range(6):
@@ -160,7 +160,7 @@ def test_questions_that_come_all_the_time_keep_nothing_else_waiting():
     (question,) = PendingRequest.objects.filter(parent=running.call.id)
     own = Sweep()
     begin_round(own)
-    for _ in range(4 * len(kinds())):
+    for _ in range(4 * len(cleanup_rules())):
         question.id = new_id()
         question.ended = question.lease_until = last_week
         question.save(force_insert=True)
@@ -186,7 +186,7 @@ def test_a_long_walk_holds_up_nobody(monkeypatch):
     own = Sweep()
     monkeypatch.setattr(sweep, "STEP_ROWS", 8)
     begin_round(own)
-    for _ in kinds():
+    for _ in cleanup_rules():
         take_step(own)
     assert [turn.kind.name for turn in own._turns] == ["subscriptions"]
     assert running.stream.cleared
@@ -204,13 +204,13 @@ def test_what_is_still_referred_to_is_passed_over_and_not_looked_at_again_and_ag
     let_pass(days=8)
     forget("messages")
     PendingRequest.objects.filter(session=visit.info.id).delete()
-    (kind,) = (each for each in kinds() if each.name == "streams")
+    (kind,) = (each for each in cleanup_rules() if each.name == "streams")
     found = [kind.forget(2) for _ in range(4)]
     assert found == [
-        Batch(0, more=True, in_vain=True),
-        Batch(0, more=True, in_vain=True),
-        Batch(1, more=True),
-        Batch(0, more=False, in_vain=True),
+        CleanupStep(0, more=True, found_nothing=True),
+        CleanupStep(0, more=True, found_nothing=True),
+        CleanupStep(1, more=True),
+        CleanupStep(0, more=False, found_nothing=True),
     ]
 
 
@@ -266,7 +266,7 @@ def test_of_several_that_begin_at_once_one_cleans():
     sweeps = [Sweep() for _ in range(4)]
 
     def begin(own: Sweep) -> bool:
-        wait_briefly()
+        shorten_lock_wait()
         begin_round(own)
         return bool(own)
 
@@ -279,7 +279,7 @@ def test_of_several_that_begin_at_once_one_cleans():
 @pytest.mark.django_db(transaction=True)
 def test_under_a_load_that_goes_on_the_tables_level_off(monkeypatch):
     """A few times more has come than there is at any time, of everything that calls leave."""
-    for age in ("_kept", "_replayable"):
+    for age in ("_retention", "_replay_age"):
         monkeypatch.setattr(cleanup, age, lambda: timedelta(seconds=0.2))
     monkeypatch.setattr(sweep, "ROUND_SECONDS", 0.2)
     made, enough = dict.fromkeys(("Session", "Stream", "OutgoingMessage", "PendingRequest"), 0), []
@@ -300,10 +300,10 @@ def test_under_a_load_that_goes_on_the_tables_level_off(monkeypatch):
             done.wait(time.monotonic() - begun)  # a load, and no flood, however slow the machine
 
     def clean() -> None:
-        wait_briefly()
+        shorten_lock_wait()
         own = Sweep()
         while not done.is_set():
-            own.stir()
+            own.note_activity()
             try:
                 own.tick()
             except DatabaseError:

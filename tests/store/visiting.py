@@ -7,25 +7,26 @@ from uuid import uuid4
 
 from django.contrib.auth.models import AnonymousUser
 
+from django_mcp.auth import Principal
 from django_mcp.conf import get_settings
 from django_mcp.models import OutgoingMessage, PendingRequest, Session, Stream
-from django_mcp.principal import Principal
-from django_mcp.protocol.lifecycle import Sender
+from django_mcp.protocol.lifecycle import Sender, SessionInfo
 from django_mcp.protocol.messages import Notification, encode, notification
-from django_mcp.protocol.topics import Kind, Topic
+from django_mcp.protocol.topics import Topic, TopicKind
 from django_mcp.protocol.versions import NEWEST_LEGACY
 from django_mcp.rates import Rate
 from django_mcp.store.access import rate_counters
 from django_mcp.store.access.redeemed_states import redeem
 from django_mcp.store.changes import change_log
-from django_mcp.store.changes.subscription_rows import Subscriptions, begin_listening, end_listening
+from django_mcp.store.changes.subscription_rows import subscribe
 from django_mcp.store.delivery import outbox, stream_rows
-from django_mcp.store.delivery.outbox import Process, keep
-from django_mcp.store.delivery.records import Call, Kept, Question
-from django_mcp.store.delivery.stream_writer import Post
-from django_mcp.store.requests.inbox import Inbox
+from django_mcp.store.delivery.outbox import Process, write_batches
+from django_mcp.store.delivery.records import CallRecord, QuestionRecord, WriteResult
+from django_mcp.store.delivery.stream_writer import StreamWriter
+from django_mcp.store.in_flight.listening import begin_listening, end_listening
+from django_mcp.store.inbox import cancel
+from django_mcp.store.sessions import session_rows
 from django_mcp.store.sessions.finding import digest
-from django_mcp.store.sessions.session_rows import SessionStore
 
 from .aging import forget, let_pass
 
@@ -37,7 +38,7 @@ DEAD = Process("dead", "")
 
 def resource(number: int) -> Topic:
     """Return the topic of a resource."""
-    return Topic(Kind.RESOURCE, f"order://{number}")
+    return Topic(TopicKind.RESOURCE, f"order://{number}")
 
 
 class Running:
@@ -53,35 +54,35 @@ class Running:
         principal: Principal = NOBODY,
     ) -> None:
         self.process = process
-        self.post = Post(
+        self.post = StreamWriter(
             server=SERVER,
             principal=principal,
             session_id=session,
             durable=session is not None,
             submit=lambda post: None,
         )
-        self.call = Call(number, self.method, "lasts")
+        self.call = CallRecord(number, self.method, "lasts")
         self.post.begin(self.call)
 
     def say(self, text: str = "a word") -> Running:
         """Say something, which is not written yet."""
         params = {"level": "info", "data": text}
-        self.post.say(notification(Notification("notifications/message", params)))
+        self.post.notify(notification(Notification("notifications/message", params)))
         return self
 
     def ask(self) -> Running:
         """Ask something, and have it written."""
-        self.post.ask(Question(self.call, "elicitation/create", {"message": "?"}, 60))
+        self.post.ask(QuestionRecord(self.call, "elicitation/create", {"message": "?"}, 60))
         self.write()
         return self
 
-    def write(self) -> Kept:
+    def write(self) -> WriteResult:
         """Write what there is to write."""
-        (kept,) = keep([self.post.take()], self.process)
-        assert isinstance(kept, Kept), kept
+        (kept,) = write_batches([self.post.take()], self.process)
+        assert isinstance(kept, WriteResult), kept
         return kept
 
-    def end(self) -> Kept:
+    def end(self) -> WriteResult:
         """Answer."""
         answer = encode({"jsonrpc": "2.0", "id": self.call.request_id, "result": {}})
         self.post.end(self.call, PendingRequest.State.ANSWERED, answer)
@@ -109,8 +110,7 @@ class Visit:
     def __init__(self, principal: Principal = NOBODY) -> None:
         sender = Sender({"name": "visitor", "version": "1"}, {})
         self.principal = principal
-        self.store = SessionStore(SERVER)
-        self.info, self.secret = self.store.open(principal, NEWEST_LEGACY, sender)
+        self.info, self.secret = session_rows.open_session(SERVER, principal, NEWEST_LEGACY, sender)
 
     @property
     def row(self) -> Session:
@@ -134,24 +134,28 @@ class Visit:
     def hear(self, *words: str) -> None:
         """Get messages into its own stream."""
         bodies = [encode({"jsonrpc": "2.0", "method": word}).decode() for word in words]
-        outbox.put(self.listen().pk, bodies)
+        outbox.write_notifications(self.listen().pk, bodies)
 
     def subscribe(self, *topics: Topic) -> None:
         """Want to hear of resources."""
         for topic in topics:
-            Subscriptions(SERVER).subscribe(self.info, topic)
+            subscribe(SERVER, self.info, topic)
 
     def cancel(self, request_id: Any) -> None:
         """Cancel a call that has no row."""
-        Inbox(SERVER).cancel(self.info, request_id, "early")
+        cancel(SERVER, self.info, request_id, "early")
+
+    def find(self) -> SessionInfo:
+        """Find it as a request does that names it."""
+        return session_rows.find_session(SERVER, self.secret, self.principal)
 
     def use(self) -> None:
         """Send a request that leaves no row."""
-        self.store.touch(self.info)
+        session_rows.touch_session(self.info)
 
     def leave(self) -> None:
         """End it."""
-        self.store.end(digest(self.secret), self.principal)
+        session_rows.end_session(SERVER, digest(self.secret), self.principal)
 
 
 class Listening(Running):
@@ -166,7 +170,7 @@ class Listening(Running):
         with self.post.registering():
             begin_listening(self.call, self.post, topics, owner=process.id, channel="")
 
-    def end(self) -> Kept:
+    def end(self) -> WriteResult:
         """End it, as its client goes."""
         kept = super().end()
         end_listening(self.call.id)

@@ -11,13 +11,13 @@ from typing import Any
 
 from django.db import DatabaseError, connections
 
+from django_mcp.auth import Principal
 from django_mcp.models import PendingRequest
-from django_mcp.principal import Principal
 from django_mcp.protocol.errors import SessionNotFound
 from django_mcp.store.database import has_collided
 from django_mcp.store.delivery import outbox
-from django_mcp.store.delivery.outbox import keep
-from django_mcp.store.delivery.records import Question
+from django_mcp.store.delivery.outbox import write_batches
+from django_mcp.store.delivery.records import QuestionRecord
 
 from .visiting import ALIVE, NOBODY, Running, Visit, resource
 
@@ -44,7 +44,7 @@ def at_once(*works: Callable[[], Any], bound: float = BOUND) -> list[Any]:
 def register(visit: Visit) -> tuple[Running, bool]:
     """Give a call its row, as the ledger does; return whether that came too late."""
     running = visit.begin()
-    running.post.open()
+    running.post.want_rows()
     return running, running.write().lost
 
 
@@ -81,7 +81,7 @@ class Client:
 
     def ask(self) -> bool:
         for each in self.running[:1]:
-            each.post.ask(Question(each.call, "elicitation/create", {"message": "?"}, 60))
+            each.post.ask(QuestionRecord(each.call, "elicitation/create", {"message": "?"}, 60))
             return self._write(each)
         return False
 
@@ -100,12 +100,12 @@ class Client:
         return False
 
     def hear(self) -> bool:
-        return outbox.put(self.stream, ["{}"]) is not None
+        return outbox.write_notifications(self.stream, ["{}"]) is not None
 
     def _write(self, running: Running) -> bool:
         """Write as the ledger does, which tries again where others were in the way."""
         batch = running.post.take()
-        while isinstance(found := keep([batch], ALIVE)[0], DatabaseError):
+        while isinstance(found := write_batches([batch], ALIVE)[0], DatabaseError):
             assert has_collided(found), found
             self.collided += 1
         if found.lost and running in self.running:

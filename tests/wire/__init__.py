@@ -1,1 +1,1 @@
-"""The wire: what a client sees, door by door, held against the specification."""
+"""The wire: what a client sees, entrance by entrance, held against the specification."""

@@ -1,4 +1,4 @@
-"""Opens the doors; each acceptance test goes through all of them."""
+"""Opens the entrances; each acceptance test goes through all of them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from django.urls import clear_script_prefix
 
+from django_mcp.running.worker_threads import close_worker_threads
 from django_mcp.store.ledger import close_ledger
-from django_mcp.transport.lanes import close_lanes
+from tests.support.caller import Caller
+from tests.support.entrances import Entrance, open_entrance
 
 from . import deviations, site
-from .doors import Door, open_door
-from .speech import Caller
 
 # The mount runs synchronous code on threads of its own, which see what is committed.
-DOORS = [
+ENTRANCES = [
     pytest.param("wsgi", marks=pytest.mark.django_db),
     pytest.param("asgi", marks=pytest.mark.django_db),
     pytest.param("mount", marks=pytest.mark.django_db(transaction=True)),
@@ -38,25 +38,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def _site(settings: Any) -> Iterator[None]:
     settings.ROOT_URLCONF = "tests.wire.urls"
-    settings.DJANGO_MCP = {"AUTH": "django_mcp.auth.public", "LANES": 2}
+    settings.DJANGO_MCP = {"AUTH": "django_mcp.auth.public", "WORKER_THREADS": 2}
     site.calls.clear()
     yield
     clear_script_prefix()
 
 
-@pytest.fixture(params=DOORS)
-def door(request: pytest.FixtureRequest) -> Iterator[Door]:
-    """Each door in turn."""
+@pytest.fixture(params=ENTRANCES)
+def entrance(request: pytest.FixtureRequest) -> Iterator[Entrance]:
+    """Each entrance in turn."""
     if request.param != "mount":
-        yield open_door(request.param)
+        yield open_entrance(request.param)
         return
     with asyncio.Runner() as runner:
-        yield open_door("mount", runner.run)
+        yield open_entrance("mount", runner.run)
         close_ledger()
-        runner.run(close_lanes())
+        runner.run(close_worker_threads())
 
 
 @pytest.fixture
-def caller(door: Door) -> Caller:
+def caller(entrance: Entrance) -> Caller:
     """A client of the public endpoint."""
-    return Caller(door)
+    return Caller(entrance)

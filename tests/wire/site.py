@@ -13,10 +13,9 @@ from django.http import Http404
 from django.urls import reverse
 from pydantic import BaseModel, Field
 
-from django_mcp import Context, MCPServer, ResourceNotFound, ToolError
+from django_mcp import Context, MCPServer, ResourceNotFound, ToolError, content
 from django_mcp.models import Session
 from django_mcp.protocol.errors import ErrorCode, MCPError
-from django_mcp.server import content
 from django_mcp.store.sessions.finding import digest
 
 ICON = mcp_types.Icon(

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from .speech import META_CAPABILITIES, META_VERSION, REVISIONS
+from tests.support.messages import META_CAPABILITIES, META_VERSION, REVISIONS
 
 bounded = settings(
     max_examples=60,

@@ -15,20 +15,20 @@ from django.core.handlers.wsgi import WSGIHandler
 
 from django_mcp.asgi import mount
 from django_mcp.protocol import messages
-from tests.asgi import scope_of
-
-from .doors import keeping_connections
-from .frames import strict_json
-from .speech import (
+from tests.support.answers import strict_json
+from tests.support.asgi import scope_of
+from tests.support.caller import Caller
+from tests.support.entrances import keeping_connections
+from tests.support.messages import (
+    HEADERS,
     MODERN,
     OMIT,
-    STANDING,
-    Caller,
     mirrored,
     modern_request,
     notification,
     without_omitted,
 )
+
 from .test_errors import assert_error
 
 LIMIT = 2000
@@ -60,7 +60,7 @@ def test_a_declared_length_over_the_limit_is_refused_unread(caller, limited):
     """Django's ASGI handler has read the body before any view runs."""
     answer = caller.post(padded(LIMIT * 50), **mirrored(CALL))
     assert_error(answer, 413, -32600, None)
-    assert answer.pieces_read == (1 if caller.door.name == "asgi" else 0)
+    assert answer.pieces_read == (1 if caller.entrance.name == "asgi" else 0)
 
 
 @pytest.mark.parametrize("version", [OMIT, "2025-11-25", MODERN])
@@ -93,26 +93,26 @@ def test_text_may_hold_as_many_commas_as_it_likes(caller, settings, text):
 @pytest.mark.parametrize("declared", [OMIT, "1", str(LIMIT)])
 def test_a_body_in_pieces_is_not_read_to_its_end(caller, limited, declared):
     """Chunked, or longer than it says."""
-    if caller.door.name == "wsgi":
+    if caller.entrance.name == "wsgi":
         pytest.skip("see through_wsgiref")
     pieces = [b" " * 100] * 1000
     headers = {**caller.headers, **mirrored(CALL), "Content-Length": declared}
     given = list(without_omitted(headers).items())
-    answer = caller.door.send("POST", "/mcp", given, *pieces)
+    answer = caller.entrance.send("POST", "/mcp", given, *pieces)
     assert_error(answer, 413, -32600, None)
-    if caller.door.name == "mount":
+    if caller.entrance.name == "mount":
         assert answer.pieces_read == LIMIT // 100 + 1
 
 
 def test_a_body_in_pieces_is_put_together(caller):
     """Cut anywhere: inside a character, inside a number."""
-    if caller.door.name == "wsgi":
+    if caller.entrance.name == "wsgi":
         pytest.skip("WSGI has no pieces")
     message = modern_request("tools/call", "ünï", name="add", arguments={"a": 123456})
     body = json.dumps(message, ensure_ascii=False).encode()
     pieces = [body[each : each + 1] for each in range(len(body))]
     headers = {**caller.headers, **mirrored(message)}
-    answer = caller.door.send("POST", "/mcp", list(headers.items()), *pieces)
+    answer = caller.entrance.send("POST", "/mcp", list(headers.items()), *pieces)
     assert answer.message["id"] == "ünï"
     assert answer.result["structuredContent"] == 123457
 
@@ -127,7 +127,7 @@ def test_a_length_that_is_none_is_no_crash(caller, declared):
 
 def test_a_length_that_is_too_short_cuts_the_message_off(caller):
     """WSGI reads what is declared; ASGI servers have seen to it that it is true."""
-    if caller.door.name != "wsgi":
+    if caller.entrance.name != "wsgi":
         pytest.skip("an ASGI server does not let it through")
     answer = caller.post(BODY, **mirrored(CALL), Content_Length="20")
     assert_error(answer, 400, -32700, None)
@@ -145,9 +145,9 @@ def test_a_body_that_middleware_has_read_is_still_there(caller, settings):
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/curious/mcp"], ids=["plain AUTH", "curious AUTH"])
-def test_user_code_may_look_at_the_body(door, path):
-    """``ctx.request.body`` is the request's, whichever the door, and whatever AUTH looked at."""
-    answer = Caller(door, path).call("tools/call", name="body_length")
+def test_user_code_may_look_at_the_body(entrance, path):
+    """``ctx.request.body`` is the request's, wherever it enters, whatever AUTH looked at."""
+    answer = Caller(entrance, path).call("tools/call", name="body_length")
     assert answer.result["structuredContent"] > 100
 
 
@@ -252,7 +252,7 @@ def test_a_client_that_leaves_in_the_middle_of_a_body_is_no_crash(caplog):
     async def send(event):
         sent.append(event)
 
-    headers = [("Host", "testserver"), *STANDING.items(), *mirrored(CALL).items()]
+    headers = [("Host", "testserver"), *HEADERS.items(), *mirrored(CALL).items()]
     asyncio.run(mount(ASGIHandler())(scope_of("/mcp", headers=headers), receive, send))
     assert sent[0]["status"] == 400
     assert strict_json(sent[1]["body"])["id"] is None

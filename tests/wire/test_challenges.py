@@ -20,7 +20,7 @@ from django_mcp.protocol.headers import bearer_challenge
         ({"realm": "Käse"}, 'Bearer realm="K?se"'),
     ],
 )
-def test_the_challenge(parameters, expected):
+def test_a_challenge_says_what_it_is_told_to(parameters, expected):
     assert bearer_challenge(**parameters) == expected
 
 

@@ -6,19 +6,20 @@ import logging
 
 import pytest
 
-from . import site
-from .speech import (
+from tests.support.caller import Caller
+from tests.support.messages import (
     LEGACY,
     META_VERSION,
     MODERN,
     OMIT,
     REVISIONS,
-    Caller,
     mirrored,
     modern_request,
     notification,
     request,
 )
+
+from . import site
 from .test_errors import assert_error
 
 
@@ -153,8 +154,8 @@ def test_an_unknown_resource_has_the_code_of_its_era(caller, revision):
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_what_is_not_registered_is_neither_declared_nor_there(door, revision):
-    caller = Caller(door, "/bare/mcp")
+def test_what_is_not_registered_is_neither_declared_nor_there(entrance, revision):
+    caller = Caller(entrance, "/bare/mcp")
     if revision == MODERN:
         declared = caller.call("server/discover").result["capabilities"]
     else:
@@ -176,7 +177,7 @@ def test_what_is_not_registered_is_neither_declared_nor_there(door, revision):
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_what_is_registered_is_declared(caller, revision):
-    """What is declared is served, at each door alike."""
+    """What is declared is served, at each entrance alike."""
     if revision == MODERN:
         declared = caller.call("server/discover").result["capabilities"]
     else:

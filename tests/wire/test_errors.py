@@ -18,20 +18,21 @@ from django.utils import timezone
 from django_mcp.models import Session
 from django_mcp.protocol.messages import MAX_ID_LENGTH
 from django_mcp.store.ledger import close_ledger
+from tests.support.answers import HTTPAnswer
+from tests.support.caller import Caller
+from tests.support.messages import IDS, LEGACY, MODERN, OMIT, notification, request
 
-from . import rows, site
-from .doors import HTTPAnswer
-from .speech import IDS, LEGACY, MODERN, OMIT, Caller, notification, request
+from . import refusals, site
 
 ANSWERED = [
-    *rows.HEADERS,
-    *rows.VERSIONS,
-    *rows.METADATA,
-    *rows.METHODS,
-    *rows.CALLS,
-    *rows.IN_A_SESSION,
-    *rows.ENVELOPES,
-    *rows.NO_SESSION,
+    *refusals.HEADERS,
+    *refusals.VERSIONS,
+    *refusals.METADATA,
+    *refusals.METHODS,
+    *refusals.CALLS,
+    *refusals.IN_A_SESSION,
+    *refusals.ENVELOPES,
+    *refusals.NO_SESSION,
 ]
 
 
@@ -56,7 +57,7 @@ def test_an_error_carries_the_id_of_its_request(caller, row):
         answer = row.send(sender, request_id)
         assert_error(answer, row.status, row.code, request_id)
         assert row.text in answer.error["message"]
-    assert site.calls == [] or row not in rows.HEADERS
+    assert site.calls == [] or row not in refusals.HEADERS
 
 
 @pytest.mark.parametrize("revision", LEGACY)
@@ -100,11 +101,11 @@ def test_an_expired_session_is_404(caller, field):
     ],
     ids=["another user", "another client", "another server", "nobody"],
 )
-def test_a_foreign_session_is_as_good_as_unknown(door, django_user_model, path, headers):
+def test_a_foreign_session_is_as_good_as_unknown(entrance, django_user_model, path, headers):
     for name in ("anna", "ben"):
         django_user_model.objects.create_user(name)
-    anna = Caller(door, "/members/mcp").with_headers(X_User="anna", X_Client="laptop").opened()
-    thief = Caller(door, path).with_headers(**headers, Mcp_Session_Id=anna.session)
+    anna = Caller(entrance, "/members/mcp").with_headers(X_User="anna", X_Client="laptop").opened()
+    thief = Caller(entrance, path).with_headers(**headers, Mcp_Session_Id=anna.session)
     unknown = thief.with_headers(Mcp_Session_Id="unknown").post(request("ping", 7))
     for request_id in IDS:
         assert_error(thief.post(request("ping", request_id)), 404, -32001, request_id)
@@ -115,7 +116,7 @@ def test_a_foreign_session_is_as_good_as_unknown(door, django_user_model, path, 
 
 def test_an_unsupported_version_says_what_was_asked_and_what_there_is(caller):
     """Modern versions only."""
-    error = rows.VERSIONS[0].send(caller, 1).error
+    error = refusals.VERSIONS[0].send(caller, 1).error
     assert error["data"] == {"supported": [MODERN], "requested": "v999.0.0"}
     discovered = caller.call("server/discover").result["supportedVersions"]
     assert error["data"]["supported"] == discovered

@@ -1,4 +1,4 @@
-"""What goes wrong in the site's code, at each door, in both eras, with and without transactions."""
+"""What goes wrong in the site's code, at each entrance, in both eras, in transactions or not."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 
 from django_mcp import Context, MCPServer, ResourceNotFound, ToolError, content, endpoint
-from tests.asgi import BOUND, urlconf
+from tests.support.answers import messages_of
+from tests.support.caller import Caller
+from tests.support.entrances import open_entrance
+from tests.support.messages import IDS, LEGACY, MODERN, request
+from tests.support.sites import urlconf
+from tests.support.streams import BOUND
 
-from .doors import open_door
-from .frames import messages_of
-from .speech import IDS, LEGACY, MODERN, Caller, request
 from .test_errors import assert_error
 
 ERAS = (LEGACY[-1], MODERN)
@@ -221,7 +223,7 @@ def test_without_a_savepoint_what_was_written_stays(caller, atomic_requests):
 @pytest.mark.django_db
 @pytest.mark.parametrize("view", ["wsgi", "asgi"])
 def test_in_a_transaction_of_the_callers_there_is_a_savepoint(view):
-    caller = Caller(open_door(view))
+    caller = Caller(open_entrance(view))
     with transaction.atomic():
         Group.objects.create(name="before")
         for kind, (_, text) in FAILURES.items():
@@ -269,8 +271,8 @@ def test_elsewhere_they_are_errors_with_the_id(caller, atomic_requests, revision
     assert heard == []
 
 
-def test_a_failure_of_auth_is_announced_too(door, heard):
-    answer = Caller(door, "/broken/mcp").call("ping", 4242)
+def test_a_failure_of_auth_is_announced_too(entrance, heard):
+    answer = Caller(entrance, "/broken/mcp").call("ping", 4242)
     assert_error(answer, 500, -32603, None)
     assert re.search(r"\(reference [0-9a-f]{8}\)$", answer.error["message"])
     assert heard.one()[1].path == "/broken/mcp"
@@ -281,6 +283,6 @@ def test_a_failure_of_auth_is_announced_too(door, heard):
 @pytest.mark.parametrize("tool", ["refuse", "arefuse"])
 def test_messages_are_in_the_language_that_middleware_has_chosen(view, settings, tool):
     settings.MIDDLEWARE = ["django.middleware.locale.LocaleMiddleware"]
-    german = Caller(open_door(view)).with_headers(Accept_Language="de")
+    german = Caller(open_entrance(view)).with_headers(Accept_Language="de")
     answer = german.call("tools/call", name=tool, arguments={})
     assert text_of(answer, 1) == "name: Dieses Feld darf nicht leer sein."

@@ -7,8 +7,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from .frames import strict_json
-from .speech import LEGACY, MODERN, REVISIONS
+from tests.support.answers import strict_json
+from tests.support.messages import LEGACY, MODERN, REVISIONS
 
 LISTS = {
     "tools/list": "tools",

@@ -7,8 +7,9 @@ import gc
 import pytest
 
 from django_mcp.models import Session
+from tests.support.caller import Caller
+from tests.support.messages import LEGACY, MODERN, OMIT, notification, request
 
-from .speech import LEGACY, MODERN, OMIT, Caller, notification, request
 from .test_errors import assert_error
 
 JSON, EVENTS = "application/json", "text/event-stream"
@@ -119,7 +120,7 @@ def test_an_answer_without_content_says_of_no_type_that_it_has(caller, make, acc
 
 def test_an_answer_without_content_has_no_length(caller):
     """RFC 9110, section 8.6: MUST NOT. At the view, it is Django's middleware that adds one."""
-    if caller.door.name != "mount":
+    if caller.entrance.name != "mount":
         pytest.skip("CommonMiddleware")
     for answer in (caller.send("OPTIONS"), caller.opened().send("DELETE")):
         assert answer.status == 204
@@ -129,7 +130,7 @@ def test_an_answer_without_content_has_no_length(caller):
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "HEAD", "TRACE", "PROPFIND"])
 def test_other_methods_are_405(caller, method):
     """2025-11-25, "Listening for Messages", 3: 405 where there are no streams."""
-    has_streams = method == "GET" and caller.door.name == "mount"
+    has_streams = method == "GET" and caller.entrance.name == "mount"
     for version in (MODERN,) if has_streams else (OMIT, LEGACY[-1], MODERN):
         answer = caller.with_headers(Mcp_Protocol_Version=version, Accept=EVENTS).send(method)
         assert answer.status == 405
@@ -141,13 +142,13 @@ def test_other_methods_are_405(caller, method):
 @pytest.mark.parametrize("version", [OMIT, *LEGACY])
 def test_get_without_a_session_is_400_where_there_are_streams(caller, version):
     answer = caller.with_headers(Mcp_Protocol_Version=version).send("GET")
-    assert answer.status == (400 if caller.door.name == "mount" else 405)
+    assert answer.status == (400 if caller.entrance.name == "mount" else 405)
     assert answer.error["code"] == -32600
 
 
 @pytest.mark.parametrize(("accept", "status"), [("application/json", 406), (EVENTS, 404)])
 def test_get_needs_a_session_and_a_client_that_takes_streams(caller, accept, status):
-    if caller.door.name == "mount":
+    if caller.entrance.name == "mount":
         unknown = caller.with_headers(Mcp_Session_Id="unknown", Accept=accept)
         assert unknown.send("GET").status == status
 
@@ -166,11 +167,11 @@ def test_delete_with_an_unsupported_version_is_400(caller, version):
 
 
 @pytest.mark.parametrize("append", [True, False])
-def test_the_endpoint_answers_with_and_without_a_slash(door, settings, append):
+def test_the_endpoint_answers_with_and_without_a_slash(entrance, settings, append):
     """Both answered, no redirect."""
     settings.APPEND_SLASH = append
     for slash in ("", "/"):
-        public, members = (Caller(door, path + slash) for path in ("/mcp", "/members/mcp"))
+        public, members = (Caller(entrance, path + slash) for path in ("/mcp", "/members/mcp"))
         assert public.call("tools/list").status == 200
         assert public.send("PUT").status == 405
         assert members.call("tools/list").status == members.send("GET").status == 401
@@ -178,13 +179,13 @@ def test_the_endpoint_answers_with_and_without_a_slash(door, settings, append):
 
 @pytest.mark.parametrize("path", ["/mcp//", "/mcpx", "/mcp/x", "/x/mcp"])
 def test_a_path_that_is_none_of_ours_goes_to_django(caller, path):
-    answer = caller.door.send("POST", path, list(caller.headers.items()), b"{}")
+    answer = caller.entrance.send("POST", path, list(caller.headers.items()), b"{}")
     assert answer.status == 404
     assert "html" in answer.header("Content-Type")
 
 
 def test_the_query_is_nobodys_business(caller):
-    sender = Caller(caller.door, "/mcp?session=1")
+    sender = Caller(caller.entrance, "/mcp?session=1")
     assert sender.call("tools/list").status == 200
 
 
@@ -215,23 +216,23 @@ def test_a_session_id_is_visible_ascii_and_long_enough_to_be_a_secret(caller):
         assert all("\x21" <= character <= "\x7e" for character in secret)
 
 
-def test_authentication_may_be_asynchronous(door):
-    caller = Caller(door, "/async/mcp")
+def test_authentication_may_be_asynchronous(entrance):
+    caller = Caller(entrance, "/async/mcp")
     assert caller.call("tools/list").status == 200
     assert caller.opened().call("ping").status == 200
 
 
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
-def test_authentication_may_be_an_asynchronous_object(door):
-    status = Caller(door, "/object/mcp").call("tools/list").status
+def test_authentication_may_be_an_asynchronous_object(entrance):
+    status = Caller(entrance, "/object/mcp").call("tools/list").status
     gc.collect()
     assert status == 200
 
 
-def test_a_browser_session_authenticates_at_every_door(door, client, django_user_model):
+def test_a_browser_session_authenticates_at_every_entrance(entrance, client, django_user_model):
     """The mount runs no middleware, and knows who is logged in nevertheless."""
     anna = django_user_model.objects.create_user("anna")
-    caller = Caller(door, "/session/mcp")
+    caller = Caller(entrance, "/session/mcp")
     assert caller.call("tools/list").status == 401
     client.force_login(anna)
     cookie = "; ".join(f"{name}={morsel.value}" for name, morsel in client.cookies.items())
@@ -244,7 +245,7 @@ def test_a_browser_session_authenticates_at_every_door(door, client, django_user
 
 def test_the_scripts_prefix_is_known_to_user_code(caller):
     """Below a prefix, a tool sees the whole path, and ``reverse()`` makes links that work."""
-    caller.door.root_path = "/app"
+    caller.entrance.root_path = "/app"
     seen = caller.call("tools/call", name="whoami").result["structuredContent"]
     assert seen["path"] == "/app/mcp"
     assert seen["link"] == "/app/mcp/elsewhere"
@@ -254,7 +255,7 @@ def test_a_redirect_is_never_the_answer(caller):
     """POST after a redirect would be GET."""
     for path in ("/mcp", "/mcp/"):
         for method in ("GET", "POST", "DELETE", "OPTIONS", "HEAD"):
-            answer = Caller(caller.door, path).send(method, b"{}")
+            answer = Caller(caller.entrance, path).send(method, b"{}")
             assert not 300 <= answer.status < 400
 
 

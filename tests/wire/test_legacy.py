@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from django_mcp.models import Session
+from django_mcp.models import PendingRequest, Session
+from tests.support.caller import Caller
+from tests.support.messages import IDS, LEGACY, OMIT, notification, request
 
 from . import site
-from .speech import IDS, LEGACY, OMIT, Caller, notification, request
 from .test_errors import assert_error
 
 BATCHES, *LATER = LEGACY
@@ -100,6 +102,19 @@ def test_a_batch_that_asks_for_nothing_is_accepted(caller, batch):
     """Such a batch is 202."""
     answer = caller.opened(BATCHES).post(batch)
     assert (answer.status, answer.body) == (202, b"")
+
+
+@pytest.mark.parametrize("others", [[], [PING]], ids=["alone", "beside a request"])
+def test_what_a_batch_asks_no_answer_for_is_handed_on(caller, others):
+    member = caller.opened(BATCHES)
+    question = PendingRequest.objects.create(
+        session=Session.objects.get(), direction="to", request_id=str(RESPONSE["id"])
+    )
+    member.post([*others, RESPONSE, notification("notifications/cancelled", requestId=7)])
+    question.refresh_from_db()
+    assert (question.state, json.loads(question.answer)) == ("answered", {"result": {}})
+    cancellation = PendingRequest.objects.get(direction="from")
+    assert (cancellation.request_id, cancellation.state) == ("7", "cancelled")
 
 
 @pytest.mark.parametrize("revision", LEGACY)
@@ -217,7 +232,7 @@ def test_what_a_client_declares_has_a_bound(caller):
 
 
 @pytest.mark.parametrize("revision", LEGACY)
-def test_a_session_of_each_server_is_its_own(door, revision):
-    one, other = Caller(door, "/mcp"), Caller(door, "/bare/mcp")
+def test_a_session_of_each_server_is_its_own(entrance, revision):
+    one, other = Caller(entrance, "/mcp"), Caller(entrance, "/bare/mcp")
     member = one.opened(revision)
     assert other.with_headers(Mcp_Session_Id=member.session).post(PING).status == 404

@@ -1,4 +1,4 @@
-"""How often tools may be called; 429 at each door, in each era."""
+"""How often tools may be called; 429 at each entrance, in each era."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from django.test.utils import CaptureQueriesContext
 
 from django_mcp import MCPServer, endpoint
 from django_mcp.auth import Principal
+from django_mcp.http.rate_limits import _neighbourhood
 from django_mcp.models import CallCount, PendingRequest, Session
 from django_mcp.rates import Rate
 from django_mcp.store.access import rate_counters
-from django_mcp.transport.limiting import _neighbourhood
-from tests.asgi import urlconf
+from tests.support.caller import Caller
+from tests.support.entrances import open_entrance
+from tests.support.messages import IDS, LEGACY, MODERN, notification, request
+from tests.support.sites import urlconf
 
-from .doors import open_door
-from .speech import IDS, LEGACY, MODERN, Caller, notification, request
 from .test_errors import assert_error
 
 server = MCPServer("limited", version="1")
@@ -68,11 +69,11 @@ def by_header(request: Any) -> Principal:
 @pytest.fixture(autouse=True)
 def _limited(settings: Any) -> Iterator[None]:
     settings.ROOT_URLCONF = urlconf(endpoint("mcp", server=server))
-    settings.DJANGO_MCP = {"AUTH": by_header, "LANES": 2, "RATE_LIMIT": ""}
+    settings.DJANGO_MCP = {"AUTH": by_header, "WORKER_THREADS": 2, "RATE_LIMIT": ""}
     made.clear()
     allowed.clear()
     yield
-    rate_counters._store.back()
+    rate_counters._availability.note_success()
 
 
 def limit(settings: Any, rate: str, **more: Any) -> None:
@@ -218,7 +219,7 @@ def test_a_call_costs_a_statement_only_where_all_processes_count(settings, rate,
     """By default, too, a modern call needs no database."""
     given = {} if rate is None else {"RATE_LIMIT": rate}
     settings.DJANGO_MCP = {"AUTH": by_header, **given}
-    caller = Caller(open_door("wsgi"))
+    caller = Caller(open_entrance("wsgi"))
     assert statuses(caller, "free", 1) == [200]
     with CaptureQueriesContext(connection) as captured:
         assert statuses(caller, "free", 1) == [200]

@@ -12,10 +12,11 @@ from django.db import connections
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
-from tests.asgi import urlconf
+from tests.support.caller import Caller
+from tests.support.messages import LEGACY, REVISIONS
+from tests.support.sites import urlconf
 
 from . import urls
-from .speech import LEGACY, REVISIONS, Caller
 from .test_errors import assert_error
 
 GZIP = "django.middleware.gzip.GZipMiddleware"
@@ -73,10 +74,10 @@ def test_a_site_may_have_it(caller, settings, middleware):
     assert caller.opened().send("DELETE").status == 204
 
 
-def test_login_required_leaves_the_decision_to_auth(door, settings):
+def test_login_required_leaves_the_decision_to_auth(entrance, settings):
     """401 with a challenge, not a redirect to a form."""
     with_middleware(settings, "django.contrib.auth.middleware.LoginRequiredMiddleware")
-    answer = Caller(door, "/members/mcp").call("tools/list")
+    answer = Caller(entrance, "/members/mcp").call("tools/list")
     assert answer.status == 401
     assert answer.header("WWW-Authenticate")
 
@@ -108,7 +109,7 @@ def test_a_404_is_not_taken_for_a_page_without_its_language(caller, settings):
     pages = i18n_patterns(path("<path:anything>", lambda request, anything: HttpResponse("page")))
     settings.ROOT_URLCONF = urlconf(*urls.urlpatterns, *pages)
     with_middleware(settings, "django.middleware.locale.LocaleMiddleware")
-    missing = caller.door.send("GET", "/no/such/page", [("Host", "testserver")])
+    missing = caller.entrance.send("GET", "/no/such/page", [("Host", "testserver")])
     assert missing.header("Location") == "/en/no/such/page"
     assert_error(caller.call("no/such/method", 7), 404, -32601, 7)
     stranger = caller.with_headers(Mcp_Session_Id="unknown")
@@ -116,9 +117,9 @@ def test_a_404_is_not_taken_for_a_page_without_its_language(caller, settings):
     assert stranger.send("DELETE").status == 404
 
 
-def test_the_endpoint_needs_no_csrf_token(door):
-    """The doors check CSRF as a server does; cookies alone open nothing to another origin."""
-    caller = Caller(door).with_headers(Cookie="csrftoken=" + "x" * 32)
+def test_the_endpoint_needs_no_csrf_token(entrance):
+    """The entrances check CSRF as a server does; cookies alone open nothing to another origin."""
+    caller = Caller(entrance).with_headers(Cookie="csrftoken=" + "x" * 32)
     assert caller.call("tools/list").status == 200
     assert caller.initialize(LEGACY[-1]).status == 200
 
@@ -136,7 +137,7 @@ def debug_toolbar():
 def test_the_debug_toolbar_may_be_installed(caller, settings):
     settings.STATIC_URL = "/static/"
     settings.INSTALLED_APPS = [*django_settings.INSTALLED_APPS, "debug_toolbar"]
-    settings.ROOT_URLCONF = "tests.wire.toolbar"
+    settings.ROOT_URLCONF = "tests.wire.urls_with_toolbar"
     settings.DEBUG_TOOLBAR_CONFIG = {"SHOW_TOOLBAR_CALLBACK": lambda request: True}
     settings.MIDDLEWARE = [
         "debug_toolbar.middleware.DebugToolbarMiddleware",

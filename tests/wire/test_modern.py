@@ -6,20 +6,21 @@ from typing import Any
 
 import pytest
 
-from . import site
-from .doors import HTTPAnswer
-from .speech import (
+from tests.support.answers import HTTPAnswer
+from tests.support.caller import Caller
+from tests.support.messages import (
     META_CAPABILITIES,
     META_CLIENT,
     META_LOG_LEVEL,
     META_SERVER,
     MODERN,
     OMIT,
-    Caller,
     encoded,
     mirrored,
     modern_request,
 )
+
+from . import site
 from .test_errors import assert_error
 
 CACHED = {
@@ -79,10 +80,10 @@ def test_an_open_endpoint_may_be_cached_for_all(caller, method, params):
 
 
 @pytest.mark.parametrize("method", [each for each in CACHED if each != "resources/read"])
-def test_what_depends_on_the_caller_is_private(door, django_user_model, method):
+def test_what_depends_on_the_caller_is_private(entrance, django_user_model, method):
     django_user_model.objects.create_superuser("root", password="x")
-    guarded = Caller(door, "/guarded/mcp").with_headers(X_User="root")
-    members = Caller(door, "/members/mcp").with_headers(X_User="root")
+    guarded = Caller(entrance, "/guarded/mcp").with_headers(X_User="root")
+    members = Caller(entrance, "/members/mcp").with_headers(X_User="root")
     for caller in (guarded, members):
         assert caller.call(method).result["cacheScope"] == "private"
     secret = guarded.call("resources/read", uri="locker://page").result
@@ -98,11 +99,11 @@ def test_what_depends_on_the_caller_is_private(door, django_user_model, method):
         ("resources/templates/list", "resourceTemplates"),
     ],
 )
-def test_the_pages_of_a_list_are_one_list(door, settings, method, member):
+def test_the_pages_of_a_list_are_one_list(entrance, settings, method, member):
     """In one order, without gaps or doubles, cached alike."""
-    caller = Caller(door, "/paged/mcp")
+    caller = Caller(entrance, "/paged/mcp")
     for size in (1, 2, 3, 7, 100):
-        settings.DJANGO_MCP = {"PAGE_SIZE": size, "LANES": 2}
+        settings.DJANGO_MCP = {"PAGE_SIZE": size, "WORKER_THREADS": 2}
         pages = pages_of(caller, method)
         names = [item["name"] for page in pages for item in page[member]]
         assert len(pages) == -(-7 // size)
@@ -114,7 +115,7 @@ def test_the_pages_of_a_list_are_one_list(door, settings, method, member):
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
 def test_a_list_that_a_function_makes_is_paged_by_what_came_last(caller, settings, size):
     """It begins on the page where what was registered ends."""
-    settings.DJANGO_MCP = {"PAGE_SIZE": size, "LANES": 2}
+    settings.DJANGO_MCP = {"PAGE_SIZE": size, "WORKER_THREADS": 2}
     pages = pages_of(caller, "resources/list")
     uris = ["page://front", "page://pixel", *(f"note://{each}" for each in range(1, 6))]
     assert [[item["uri"] for item in page["resources"]] for page in pages] == [
@@ -192,7 +193,7 @@ def test_a_routing_header_that_comes_twice_is_refused(caller, header):
     message = modern_request("tools/call", 1, name="add", arguments={"a": 1})
     headers = [*caller.headers.items(), *mirrored(message).items()]
     again = (header, mirrored(message)[header])
-    answer = caller.door.send("POST", "/mcp", [*headers, again], encoded(message))
+    answer = caller.entrance.send("POST", "/mcp", [*headers, again], encoded(message))
     assert answer.status == 400
     assert answer.message["id"] == 1
     assert site.calls == []
@@ -200,13 +201,13 @@ def test_a_routing_header_that_comes_twice_is_refused(caller, header):
 
 def test_a_routing_header_in_two_halves_is_refused(caller):
     """Joined by a comma they would spell a URI, of which a gateway sees one half."""
-    if caller.door.name != "mount":
+    if caller.entrance.name != "mount":
         pytest.skip("WSGI and Django join them before anybody looks")
     message = modern_request("resources/read", 1, uri="note://1,2")
     halves = [("Mcp-Name", "note://1"), ("Mcp-Name", "2")]
     standing = mirrored(message) | {"Mcp-Name": OMIT}
     headers = [*caller.headers.items(), *((k, v) for k, v in standing.items() if v is not OMIT)]
-    answer = caller.door.send("POST", "/mcp", [*headers, *halves], encoded(message))
+    answer = caller.entrance.send("POST", "/mcp", [*headers, *halves], encoded(message))
     assert_error(answer, 400, -32020, 1)
 
 

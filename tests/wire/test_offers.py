@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from tests.support.caller import Caller
+from tests.support.messages import IDS, REVISIONS
+
 from . import site
-from .speech import IDS, REVISIONS, Caller
 from .test_errors import assert_error
 
 
@@ -109,12 +111,12 @@ def test_lists_have_one_order(caller, revision):
         assert keys == sorted(keys)
 
 
-def test_a_permission_hides_and_refuses_alike(door, django_user_model):
+def test_a_permission_hides_and_refuses_alike(entrance, django_user_model):
     """What the caller may not use does not exist for them."""
     django_user_model.objects.create_superuser("root", password="x")
     django_user_model.objects.create_user("anna")
     root, anna = (
-        Caller(door, "/guarded/mcp").with_headers(X_User=name) for name in ("root", "anna")
+        Caller(entrance, "/guarded/mcp").with_headers(X_User=name) for name in ("root", "anna")
     )
     counts = {
         "tools/list": 2,
@@ -153,13 +155,13 @@ def test_a_permission_hides_and_refuses_alike(door, django_user_model):
     ],
 )
 def test_completions_are_behind_the_permission_of_what_they_complete(
-    door, django_user_model, revision, ref, argument, hidden
+    entrance, django_user_model, revision, ref, argument, hidden
 ):
     """MUST, no disclosure; a hidden prompt is as good as unknown."""
     django_user_model.objects.create_superuser("root", password="x")
     django_user_model.objects.create_user("anna")
     root, anna = (
-        Caller(door, "/guarded/mcp").with_headers(X_User=name).in_revision(revision)
+        Caller(entrance, "/guarded/mcp").with_headers(X_User=name).in_revision(revision)
         for name in ("root", "anna")
     )
     asked = {"ref": ref, "argument": {"name": argument, "value": ""}}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from .speech import LEGACY, Caller
+from tests.support.caller import Caller
+from tests.support.messages import LEGACY
+
 from .test_errors import assert_error
 
 ELSEWHERE = "https://elsewhere.example"
@@ -106,7 +108,7 @@ def test_an_allowed_origin_may_read_every_answer(caller, settings, befriended, o
         friend.send("GET"),
         friend.with_headers(Content_Type="text/plain").call("tools/list"),
         friend.with_headers(Mcp_Session_Id="unknown").send("DELETE"),
-        Caller(friend.door, "/members/mcp", friend.headers).call("tools/list"),
+        Caller(friend.entrance, "/members/mcp", friend.headers).call("tools/list"),
         member.send("DELETE"),
     ):
         assert answer.header("Access-Control-Allow-Origin") == origin
@@ -126,10 +128,10 @@ def test_every_origin_is_allowed_on_purpose_only(caller, settings):
     assert answer.header("Access-Control-Allow-Credentials") is None
 
 
-def test_preflight_grants_what_a_client_needs(door, befriended):
+def test_preflight_grants_what_a_client_needs(entrance, befriended):
     """Before authentication, for browsers send it without credentials."""
     wanted = "content-type,mcp-protocol-version,mcp-method,mcp-param-region"
-    asking = Caller(door, "/members/mcp", {}).with_headers(
+    asking = Caller(entrance, "/members/mcp", {}).with_headers(
         Origin=FRIEND,
         Access_Control_Request_Method="POST",
         Access_Control_Request_Headers=wanted,

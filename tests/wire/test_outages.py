@@ -13,9 +13,10 @@ from django.db.backends.signals import connection_created
 from django.http import HttpResponse
 
 from django_mcp.models import PendingRequest, Session
+from tests.support.caller import Caller
+from tests.support.messages import IDS, LEGACY, modern_request, notification, request
 
 from . import urls
-from .speech import IDS, LEGACY, Caller, modern_request, notification, request
 from .test_errors import assert_error
 
 PUBLIC = {"AUTH": "django_mcp.auth.public"}
@@ -53,11 +54,13 @@ def busy(**more: Any) -> None:
 
 
 @pytest.mark.parametrize("setting", ["MAX_SESSIONS", "MAX_SESSIONS_PER_USER"])
-def test_when_all_sessions_are_busy_another_is_refused(door, settings, django_user_model, setting):
+def test_when_all_sessions_are_busy_another_is_refused(
+    entrance, settings, django_user_model, setting
+):
     """503 with Retry-After; the longest idle goes, if there is one."""
     django_user_model.objects.create_user("anna")
     settings.DJANGO_MCP = PUBLIC | {setting: 2}
-    anna = Caller(door, "/members/mcp").with_headers(X_User="anna")
+    anna = Caller(entrance, "/members/mcp").with_headers(X_User="anna")
     anna.opened(), anna.opened()
     busy()
     for request_id in IDS:
@@ -119,13 +122,13 @@ def test_the_modern_era_needs_no_database(caller):
 
 def test_authentication_that_crashes_is_500_and_json(caller):
     """Nothing has been read yet, so there is no id, and the cause is not told."""
-    broken = Caller(caller.door, "/broken/mcp")
+    broken = Caller(caller.entrance, "/broken/mcp")
     assert_error(broken.call("tools/list", 4242), 500, -32603, None)
 
 
-def test_authentication_that_cannot_reach_the_database_is_503(door):
+def test_authentication_that_cannot_reach_the_database_is_503(entrance):
     """With the request's id, as everywhere else where the body can be read."""
-    member = Caller(door, "/members/mcp").with_headers(X_User="anna")
+    member = Caller(entrance, "/members/mcp").with_headers(X_User="anna")
     with outage():
         for request_id in IDS:
             answer = member.call("tools/list", request_id)
@@ -137,29 +140,29 @@ def test_authentication_that_cannot_reach_the_database_is_503(door):
 
 
 @pytest.mark.parametrize("user", ["anna", "nobody"], ids=["503", "403"])
-def test_little_is_read_of_whom_authentication_has_not_let_in(door, user):
+def test_little_is_read_of_whom_authentication_has_not_let_in(entrance, user):
     """The id of a larger message is not looked for: nobody vouches for its sender."""
-    stranger = Caller(door, "/members/mcp").with_headers(X_User=user)
+    stranger = Caller(entrance, "/members/mcp").with_headers(X_User=user)
     padding = b" " * 100_000
     message = json.dumps(modern_request("ping", 4242)).encode()
     with outage():
         whole = stranger.post(message + padding)
         assert whole.message["id"] is None
         assert whole.status == (503 if user == "anna" else 403)
-        if door.name == "wsgi":  # which reads no chunks at all
+        if entrance.name == "wsgi":  # which reads no chunks at all
             return
         pieces = [message, *(padding[:1000] for _ in range(100))]
         given = list(stranger.headers.items())
-        chunked = door.send("POST", stranger.path, given, *pieces)
+        chunked = entrance.send("POST", stranger.path, given, *pieces)
         assert chunked.message["id"] is None
-        if door.name == "mount":  # Django's handler has read the whole before
+        if entrance.name == "mount":  # Django's handler has read the whole before
             assert chunked.pieces_read < 20
 
 
-def test_a_permission_that_cannot_reach_the_database_is_503(door, django_user_model):
+def test_a_permission_that_cannot_reach_the_database_is_503(entrance, django_user_model):
     """503, which a client tries again, as for any other query of a request."""
     django_user_model.objects.create_user("anna")
-    member = Caller(door, "/guarded/mcp").with_headers(X_User="anna")
+    member = Caller(entrance, "/guarded/mcp").with_headers(X_User="anna")
 
     def once_in(execute, sql, params, many, context):
         if "permission" in sql:
@@ -181,8 +184,8 @@ def test_a_permission_that_cannot_reach_the_database_is_503(door, django_user_mo
 @pytest.mark.parametrize(
     ("headers", "status"), [({}, 401), ({"X-User": "nobody"}, 403)], ids=["401", "403"]
 )
-def test_a_refusal_by_authentication_has_a_challenge(door, headers, status):
-    stranger = Caller(door, "/members/mcp").with_headers(**headers)
+def test_a_refusal_by_authentication_has_a_challenge(entrance, headers, status):
+    stranger = Caller(entrance, "/members/mcp").with_headers(**headers)
     for method in ("POST", "GET", "DELETE", "PUT"):
         answer = stranger.send(method, b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
         assert answer.status == status
@@ -203,43 +206,43 @@ def test_a_refusal_by_authentication_has_a_challenge(door, headers, status):
     ],
     ids=str,
 )
-def test_a_challenge_has_one_form(door, headers, status, challenge):
+def test_a_challenge_has_one_form(entrance, headers, status, challenge):
     """RFC 6750, section 3.1: ``error`` where a token was shown that does not hold."""
-    answer = Caller(door, "/closed/mcp").with_headers(**headers).call("tools/list")
+    answer = Caller(entrance, "/closed/mcp").with_headers(**headers).call("tools/list")
     assert (answer.status, answer.header("WWW-Authenticate")) == (status, challenge)
     assert 'send credentials, such as "Authorization: Bearer TOKEN"' in answer.error["message"]
 
 
-def test_insufficient_scope_keeps_the_id(door):
+def test_insufficient_scope_keeps_the_id(entrance):
     """403 is decided after parsing."""
-    stranger = Caller(door, "/members/mcp").with_headers(X_User="nobody")
+    stranger = Caller(entrance, "/members/mcp").with_headers(X_User="nobody")
     assert_error(stranger.call("tools/list", 4242), 403, -32600, 4242)
 
 
-def test_a_refusal_may_have_headers_and_a_status_of_its_own(door):
+def test_a_refusal_may_have_headers_and_a_status_of_its_own(entrance):
     """``Refusal.headers``."""
-    answer = Caller(door, "/slowed/mcp").call("tools/list", 4242)
+    answer = Caller(entrance, "/slowed/mcp").call("tools/list", 4242)
     assert answer.status == 429
     assert answer.header("Retry-After") == "7"
     assert answer.error["message"] == "Later"
 
 
-def test_a_challenge_that_no_header_can_carry_is_no_crash(door):
-    """JSON in every case, at each door."""
-    answer = Caller(door, "/accented/mcp").call("tools/list", 4242)
+def test_a_challenge_that_no_header_can_carry_is_no_crash(entrance):
+    """JSON in every case, at each entrance."""
+    answer = Caller(entrance, "/accented/mcp").call("tools/list", 4242)
     assert_error(answer, 401, -32600, None)
     assert answer.header("WWW-Authenticate")
 
 
-def test_authentication_that_returns_nonsense_lets_nobody_in(door):
+def test_authentication_that_returns_nonsense_lets_nobody_in(entrance):
     """A mistake of the site, which the log explains."""
-    assert_error(Caller(door, "/odd/mcp").call("tools/list", 4242), 500, -32603, None)
+    assert_error(Caller(entrance, "/odd/mcp").call("tools/list", 4242), 500, -32603, None)
 
 
-def test_without_auth_the_endpoint_is_closed(door, settings):
+def test_without_auth_the_endpoint_is_closed(entrance, settings):
     """Choosing nothing lets nobody in."""
     settings.DJANGO_MCP = {}
-    closed = Caller(door, "/unset/mcp")
+    closed = Caller(entrance, "/unset/mcp")
     assert_error(closed.call("tools/list", 4242), 403, -32600, None)
     assert_error(closed.initialize(LEGACY[-1], 4242), 403, -32600, None)
     assert Session.objects.count() == 0
@@ -256,14 +259,14 @@ def test_errors_are_json_whatever_the_site_shows_to_people(caller, settings, deb
     assert ("RuntimeError: a secret" in bug.result["content"][0]["text"]) is debug
     assert_error(caller.post(b"{"), 400, -32700, None)
     assert_error(caller.call("no/such/method", 4242), 404, -32601, 4242)
-    assert_error(Caller(caller.door, "/broken/mcp").call("ping", 4242), 500, -32603, None)
-    assert_error(Caller(caller.door, "/members/mcp").call("ping", 4242), 401, -32600, None)
+    assert_error(Caller(caller.entrance, "/broken/mcp").call("ping", 4242), 500, -32603, None)
+    assert_error(Caller(caller.entrance, "/members/mcp").call("ping", 4242), 401, -32600, None)
 
 
-def test_settings_that_cannot_be_meant_are_answered_in_json_too(door, settings):
+def test_settings_that_cannot_be_meant_are_answered_in_json_too(entrance, settings):
     """JSON in every case, and nobody is let in."""
     settings.DJANGO_MCP = {"ATUH": "x"}
-    closed = Caller(door, "/unset/mcp")
+    closed = Caller(entrance, "/unset/mcp")
     assert_error(closed.call("ping", 4242), 500, -32603, None)
     elsewhere = closed.with_headers(Origin="https://elsewhere.example").call("ping", 4242)
     assert elsewhere.status in (403, 500)

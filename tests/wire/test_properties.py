@@ -18,14 +18,15 @@ from pydantic import JsonValue
 from django_mcp import MCPServer
 from django_mcp.protocol import cursors, headers
 from django_mcp.protocol.errors import MCPError
-from django_mcp.server import sealing
-from django_mcp.server.signature import ArgumentError, Signature
+from django_mcp.server import paging
+from django_mcp.server.arguments import ArgumentError
+from django_mcp.server.signature import Signature
 from django_mcp.testing import MCPClient
+from tests.support.answers import HTTPAnswer
+from tests.support.messages import LEGACY, MODERN, OMIT, mirrored, modern_request
 
 from . import strategies
-from .doors import HTTPAnswer
 from .site import wire
-from .speech import LEGACY, MODERN, OMIT, mirrored, modern_request
 from .strategies import bounded
 from .validator import Wire
 
@@ -142,7 +143,7 @@ GARBAGE = strategies.json_values.map(
 def test_any_cursor_is_answered(caller, valid_wire, method, cursor):
     """With a page, or with -32602; also what the server has sealed, and has no page for."""
     if isinstance(cursor, cursors.Cursor):
-        cursor = cursor.seal(sealing.keys(f"{wire.name}\0{method}")[0])
+        cursor = cursor.seal(paging.keys(f"{wire.name}\0{method}")[0])
     answer = caller.call(method, cursor=cursor)
     assert_answered(answer, valid_wire)
     assert answer.status == 200

@@ -13,9 +13,9 @@ from pydantic import BaseModel, Field
 
 from django_mcp import MCPServer, RegistrationError
 from django_mcp.testing import MCPClient
+from tests.support.messages import LEGACY, MODERN, REVISIONS
 
 from . import site
-from .speech import LEGACY, MODERN, REVISIONS
 
 
 class Size(enum.Enum):

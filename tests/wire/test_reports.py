@@ -20,11 +20,12 @@ from django.views.debug import (
 
 from django_mcp import Context, MCPServer, MCPView, endpoint
 from django_mcp.auth import public
-from django_mcp.transport import gate
-from tests.asgi import urlconf
+from django_mcp.http import admission
+from tests.support.caller import Caller
+from tests.support.messages import LEGACY, request
+from tests.support.sites import urlconf
 
-from . import who
-from .speech import LEGACY, Caller, request
+from . import auth_callables
 
 SECRET = "Zm9yIHlvdXIgZXllcyBvbmx5"
 
@@ -85,21 +86,21 @@ def mails() -> Iterator[list[str]]:
 
 
 @pytest.mark.usefixtures("_filter")
-def test_mails_to_the_admins_do_not_have_it(door, mails):
+def test_mails_to_the_admins_do_not_have_it(entrance, mails):
     """The view has answered with an error of its own, 500, of which Django tells them."""
-    caller = Caller(door, "/broken/mcp").with_headers(Mcp_Session_Id=SECRET)
+    caller = Caller(entrance, "/broken/mcp").with_headers(Mcp_Session_Id=SECRET)
     assert caller.post(request("ping")).status == 500
-    assert ["REQUEST_METHOD" in mail for mail in mails] == [True] * (door.name != "mount")
+    assert ["REQUEST_METHOD" in mail for mail in mails] == [True] * (entrance.name != "mount")
     assert SECRET not in str(mails)
 
 
 @pytest.mark.usefixtures("_filter")
 @pytest.mark.parametrize("debug", [True, False])
-def test_nor_do_they_and_the_debug_page_where_middleware_breaks(door, settings, mails, debug):
+def test_nor_do_they_and_the_debug_page_where_middleware_breaks(entrance, settings, mails, debug):
     settings.DEBUG = debug
     settings.MIDDLEWARE = [f"{__name__}.crash_afterwards", *django_settings.MIDDLEWARE]
-    answer = Caller(door).with_headers(Mcp_Session_Id=SECRET).post(request("ping"))
-    if door.name == "mount":
+    answer = Caller(entrance).with_headers(Mcp_Session_Id=SECRET).post(request("ping"))
+    if entrance.name == "mount":
         assert answer.status == 404
         return
     report = answer.body.decode() if debug else mails[0]
@@ -107,11 +108,11 @@ def test_nor_do_they_and_the_debug_page_where_middleware_breaks(door, settings, 
     assert SECRET not in report
 
 
-def test_a_function_of_the_site_finds_everything_else_of_its_request(door, settings):
-    settings.ROOT_URLCONF = urlconf(endpoint("mcp", server=server, auth=who.curious))
+def test_a_function_of_the_site_finds_everything_else_of_its_request(entrance, settings):
+    settings.ROOT_URLCONF = urlconf(endpoint("mcp", server=server, auth=auth_callables.curious))
     seen.clear()
     for revision in LEGACY:
-        caller = Caller(door).opened(revision)
+        caller = Caller(entrance).opened(revision)
         assert caller.call("tools/call", name="look", arguments={}).status == 200
         assert str(caller.session) not in seen[-1]
         assert "HTTP_HOST" in seen[-1]
@@ -126,15 +127,15 @@ def test_a_request_may_be_given_to_the_view_again():
 
 
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
-def test_no_frame_of_a_traceback_shows_it(door, monkeypatch, caplog, method):
+def test_no_frame_of_a_traceback_shows_it(entrance, monkeypatch, caplog, method):
     """Wherever the log goes: Sentry and AdminEmailHandler show the variables of frames."""
 
     def fail(*args: Any) -> Any:
         raise RuntimeError("planted")
 
-    monkeypatch.setattr(gate, "find_sessions", fail)
+    monkeypatch.setattr(admission, "find_sessions", fail)
     monkeypatch.setattr("django_mcp.store.sessions.session_rows.read_sessions", fail)
-    caller = Caller(door).with_headers(Mcp_Session_Id=SECRET)
+    caller = Caller(entrance).with_headers(Mcp_Session_Id=SECRET)
     if method == "POST":
         caller.post(request("ping"))
     else:

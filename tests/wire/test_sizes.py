@@ -10,21 +10,21 @@ from mcp_types import CallToolResult, TextContent
 from django_mcp import Context, MCPServer, endpoint
 from django_mcp.protocol import messages
 from django_mcp.protocol.errors import MCPError
-from tests.asgi import urlconf
-
-from .frames import messages_of
-from .speech import (
+from tests.support.answers import messages_of
+from tests.support.caller import Caller
+from tests.support.messages import (
     IDS,
     LEGACY,
     META_CAPABILITIES,
     META_LOG_LEVEL,
     META_SERVER,
     MODERN,
-    Caller,
     mirrored,
     modern_request,
     request,
 )
+from tests.support.sites import urlconf
+
 from .test_errors import assert_error
 
 LIMIT = 2_000
@@ -86,7 +86,7 @@ def _sized(settings: Any) -> None:
     settings.ROOT_URLCONF = urlconf(endpoint("mcp", server=server))
     settings.DJANGO_MCP = {
         "AUTH": "django_mcp.auth.public",
-        "LANES": 2,
+        "WORKER_THREADS": 2,
         "MAX_RESULT_BYTES": LIMIT,
     }
 

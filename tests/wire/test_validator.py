@@ -8,10 +8,11 @@ import pytest
 
 from django_mcp.protocol.versions import FIRST_SEEN, REVISIONS
 from django_mcp.testing import MCPClient
+from tests.support.messages import LEGACY, MODERN
+from tests.support.messages import REVISIONS as NAMES
 
-from . import facts, schemas, site, validator
-from .speech import LEGACY, MODERN
-from .speech import REVISIONS as NAMES
+from . import schemas, site, validator
+from . import version_facts as facts
 
 ASKED = ("CreateMessageRequestParams", "ElicitRequestFormParams", "ElicitRequestURLParams")
 NEVER_FITTED = {("CallToolResult", "resultType"), ("Tool", "execution")}
@@ -154,7 +155,7 @@ def test_every_reply_of_the_test_client_is_looked_at(db, valid_wire):
     assert list(valid_wire.sessions.values()) == ["2025-11-25"]
 
 
-def test_every_reply_of_every_door_is_looked_at(caller, valid_wire):
+def test_every_reply_of_every_entrance_is_looked_at(caller, valid_wire):
     caller.call("tools/list")
     caller.post(b"no JSON")
     assert valid_wire.replies == 2

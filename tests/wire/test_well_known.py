@@ -18,10 +18,10 @@ from django.urls import include, path, re_path, reverse
 
 from django_mcp import MCPServer, MCPView, endpoint
 from django_mcp.checks import check_well_known
-from tests.asgi import urlconf
-
-from .doors import Door, HTTPAnswer
-from .speech import Caller
+from tests.support.answers import HTTPAnswer
+from tests.support.caller import Caller
+from tests.support.entrances import Entrance
+from tests.support.sites import urlconf
 
 PROTECTED, AUTHORIZATION, OPENID = DOCUMENTS = (
     "oauth-protected-resource",
@@ -52,10 +52,10 @@ BELOW = [path("api/", include("django_mcp.urls")), path("", include("django_mcp.
 CATCH_ALL = path("<path:anything>", page)
 
 
-def get(door: Door, url: str, method: str = "GET", **headers: str) -> HTTPAnswer:
+def get(entrance: Entrance, url: str, method: str = "GET", **headers: str) -> HTTPAnswer:
     given = {"Accept": "application/json", "Mcp-Protocol-Version": "2025-11-25"}
     given |= {name.replace("_", "-"): value for name, value in headers.items()}
-    return door.send(method, url, list(given.items()))
+    return entrance.send(method, url, list(given.items()))
 
 
 def assert_absent(answer: HTTPAnswer) -> None:
@@ -70,7 +70,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 @pytest.mark.parametrize("debug", [True, False], ids=["debug", "no debug"])
-def test_what_is_not_there_is_a_quiet_404_in_json(door, settings, caplog, debug):
+def test_what_is_not_there_is_a_quiet_404_in_json(entrance, settings, caplog, debug):
     settings.ROOT_URLCONF = urlconf(*WHOLE, CATCH_ALL)
     settings.DEBUG = debug
     settings.MIDDLEWARE = [
@@ -79,34 +79,34 @@ def test_what_is_not_there_is_a_quiet_404_in_json(door, settings, caplog, debug)
         "django.contrib.auth.middleware.LoginRequiredMiddleware",
     ]
     for url in ASKED_FOR:
-        assert_absent(get(door, url))
-        assert_absent(get(door, f"{url}/"))
+        assert_absent(get(entrance, url))
+        assert_absent(get(entrance, f"{url}/"))
     assert warnings(caplog) == []
 
 
-def test_a_page_for_everything_in_each_language_answers_none_of_them(door, settings):
+def test_a_page_for_everything_in_each_language_answers_none_of_them(entrance, settings):
     settings.ROOT_URLCONF = urlconf(*WHOLE, *i18n_patterns(CATCH_ALL))
     settings.MIDDLEWARE = ["django.middleware.locale.LocaleMiddleware", *django_settings.MIDDLEWARE]
     for url in ASKED_FOR:
-        assert_absent(get(door, url, Accept_Language="de"))
+        assert_absent(get(entrance, url, Accept_Language="de"))
 
 
 @pytest.mark.parametrize("url", ASKED_FOR)
-def test_a_site_without_a_page_for_everything_has_none_of_them(door, settings, caplog, url):
+def test_a_site_without_a_page_for_everything_has_none_of_them(entrance, settings, caplog, url):
     settings.ROOT_URLCONF = urlconf(*WHOLE)
-    assert_absent(get(door, url))
+    assert_absent(get(entrance, url))
     assert warnings(caplog) == []
 
 
-def test_endpoints_below_a_prefix_have_theirs_at_the_root_of_the_site(door, settings):
+def test_endpoints_below_a_prefix_have_theirs_at_the_root_of_the_site(entrance, settings):
     settings.ROOT_URLCONF = urlconf(
         *BELOW, endpoint("staff/mcp", server=MCPServer("staff")), CATCH_ALL
     )
     for place in ("api/mcp", "staff/mcp"):
         for each in DOCUMENTS:
-            assert_absent(get(door, f"/.well-known/{each}/{place}"))
-            assert_absent(get(door, f"/{place}/.well-known/{each}"))
-    assert_absent(get(door, f"/.well-known/{PROTECTED}"))
+            assert_absent(get(entrance, f"/.well-known/{each}/{place}"))
+            assert_absent(get(entrance, f"/{place}/.well-known/{each}"))
+    assert_absent(get(entrance, f"/.well-known/{PROTECTED}"))
 
 
 @pytest.mark.parametrize(
@@ -124,14 +124,14 @@ def test_endpoints_below_a_prefix_have_theirs_at_the_root_of_the_site(door, sett
     ],
     ids=lambda url: url[:60],
 )
-def test_what_is_not_an_endpoints_is_the_sites(door, settings, url):
+def test_what_is_not_an_endpoints_is_the_sites(entrance, settings, url):
     settings.ROOT_URLCONF = urlconf(*WHOLE, *BELOW, CATCH_ALL)
-    assert get(door, url).body == b"<html>a page</html>"
+    assert get(entrance, url).body == b"<html>a page</html>"
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["ours first", "ours last"])
 @pytest.mark.parametrize("urls", [WHOLE, BELOW], ids=["urls", "well_known"])
-def test_the_sites_own_issuer_is_never_in_the_shadow(door, settings, urls, first):
+def test_the_sites_own_issuer_is_never_in_the_shadow(entrance, settings, urls, first):
     own = [
         path(".well-known/openid-configuration", issuer),
         path(".well-known/", include([path("oauth-authorization-server", issuer)])),
@@ -148,22 +148,24 @@ def test_the_sites_own_issuer_is_never_in_the_shadow(door, settings, urls, first
         "/.well-known/openid-configuration/o",
         "/api/.well-known/openid-configuration",
     ):
-        assert b"issuer" in get(door, url).body
+        assert b"issuer" in get(entrance, url).body
 
 
 @pytest.mark.parametrize(
     "own", [path(".well-known/<name>", issuer), re_path(r"\.well-known/openid", issuer)], ids=str
 )
-def test_an_issuer_in_a_pattern_of_the_sites_for_several_documents_is_its_own(door, settings, own):
+def test_an_issuer_in_a_pattern_of_the_sites_for_several_documents_is_its_own(
+    entrance, settings, own
+):
     settings.ROOT_URLCONF = urlconf(*WHOLE, own, CATCH_ALL)
-    assert b"issuer" in get(door, "/.well-known/openid-configuration").body
+    assert b"issuer" in get(entrance, "/.well-known/openid-configuration").body
 
 
-def test_a_page_of_a_browser_client_may_read_it(door, settings):
+def test_a_page_of_a_browser_client_may_read_it(entrance, settings):
     """They send ``Mcp-Protocol-Version``, so even a GET is preceded by a preflight."""
     settings.ROOT_URLCONF = urlconf(*WHOLE)
     answer = get(
-        door,
+        entrance,
         ASKED_FOR[0],
         "OPTIONS",
         Origin="https://inspector.example",
@@ -176,19 +178,19 @@ def test_a_page_of_a_browser_client_may_read_it(door, settings):
     assert answer.body == b""
 
 
-def test_it_needs_no_database(door, settings, django_assert_num_queries):
+def test_it_needs_no_database(entrance, settings, django_assert_num_queries):
     settings.ROOT_URLCONF = urlconf(*WHOLE)
     with django_assert_num_queries(0):
-        assert_absent(get(door, ASKED_FOR[3]))
-    assert_absent(get(door, ASKED_FOR[3], "POST"))
+        assert_absent(get(entrance, ASKED_FOR[3]))
+    assert_absent(get(entrance, ASKED_FOR[3], "POST"))
 
 
-def test_an_endpoint_with_a_view_of_its_own_has_its_documents(door, settings):
+def test_an_endpoint_with_a_view_of_its_own_has_its_documents(entrance, settings):
     class Own(MCPView):
         server = MCPServer("own")
 
     settings.ROOT_URLCONF = urlconf(path("own/mcp", Own.as_view()), *BELOW)
-    assert_absent(get(door, f"/.well-known/{PROTECTED}/own/mcp"))
+    assert_absent(get(entrance, f"/.well-known/{PROTECTED}/own/mcp"))
 
 
 def test_the_endpoint_is_still_found_by_its_name(settings):
@@ -199,16 +201,16 @@ def test_the_endpoint_is_still_found_by_its_name(settings):
 @pytest.mark.parametrize(
     "place", ["/mcp", "/members/mcp", "/session/mcp"], ids=["public", "bearer", "login"]
 )
-def test_a_get_before_anything_else_is_refused_quietly(door, caplog, place):
+def test_a_get_before_anything_else_is_refused_quietly(entrance, caplog, place):
     """Codex and mcp-remote look whether there is a stream, before they have a session."""
-    answer = Caller(door, place).with_headers(Accept="*/*").send("GET")
+    answer = Caller(entrance, place).with_headers(Accept="*/*").send("GET")
     assert answer.status in (400, 401, 405)
     assert answer.error["code"] == -32600
     assert warnings(caplog) == []
 
 
-def test_a_post_without_credentials_is_refused_quietly(door, caplog):
-    assert Caller(door, "/members/mcp").call("tools/list").status == 401
+def test_a_post_without_credentials_is_refused_quietly(entrance, caplog):
+    assert Caller(entrance, "/members/mcp").call("tools/list").status == 401
     assert warnings(caplog) == []
 
 

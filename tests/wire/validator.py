@@ -1,7 +1,7 @@
 """
 Every message that the server sends in any test, held against the specification.
 
-``watch()`` stands between the doors and the endpoint, sees each request and its reply, and
+``watch()`` stands between the entrances and the endpoint, sees each request and its reply, and
 collects what is wrong. The fixture ``valid_wire`` puts it there for every test and fails the test
 at its end, so that a test that did not look at a reply, or swallowed its error, fails nevertheless.
 """
@@ -25,8 +25,10 @@ from mcp_types.methods import (
 from mcp_types.version import KNOWN_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from . import facts, schemas
-from .frames import messages_of
+from tests.support.answers import messages_of
+
+from . import schemas
+from . import version_facts as facts
 
 MAX_ID_LENGTH = 512
 """Ids longer than this need not be echoed: the server bounds them."""
@@ -95,10 +97,14 @@ class Wire:
         """Know a request of a session that another process has received."""
         self.requests.setdefault(session, {})[_key(message["id"])] = message
 
-    def _learn(self, traffic: Traffic) -> None:
+    def learn_requests(self, traffic: Traffic) -> None:
+        """Know what was asked, as soon as an answer begins: its end may come on another stream."""
         own = self.requests.setdefault(traffic.headers.get("Mcp-Session-Id") or "", {})
         asked = traffic.incoming if isinstance(traffic.incoming, list) else [traffic.incoming]
         own.update({_key(each["id"]): each for each in asked if _has_id(each)})
+
+    def _learn(self, traffic: Traffic) -> None:
+        self.learn_requests(traffic)
         session = traffic.reply_headers.get("mcp-session-id")
         if session:
             result = json.loads(traffic.sent.partition(b"data: ")[2] or traffic.sent)["result"]
@@ -346,15 +352,17 @@ def watch(respond: Callable[..., Any], wire: Wire) -> Callable[..., Any]:
         reading = _Reading(request)
         reply = await respond(reading, endpoint, runner)
         headers = {name.lower(): value for name, value in reply.headers.items()}
+        about = (request.method, request.headers, reading.received, reply.status, headers)
 
         def observe(sent: bytes, *, complete: bool = True) -> None:
-            about = (request.method, request.headers, reading.received, reply.status, headers)
             wire.observe(Traffic(*about, sent, complete))
 
         if reply.events is None:
             observe(reply.body)
             return reply
-        return replace(reply, events=_Watched(reply.events, observe))
+        wire.learn_requests(Traffic(*about, b"", False))
+        reply.events = _Watched(reply.events, observe)
+        return reply
 
     return watched
 
@@ -367,7 +375,7 @@ class _Watched:
         self._observe = observe
         self._chunks: list[bytes] = []
         self._is_observed = False
-        self.show_to = events.show_to
+        self.on_ready = events.on_ready
 
     @property
     def is_over(self) -> bool:
@@ -409,12 +417,12 @@ class _Watched:
 
 @contextmanager
 def watching() -> Iterator[Wire]:
-    """Look on at both doors; fail at the end if anything was wrong."""
+    """Look on at both entrances; fail at the end if anything was wrong."""
     wire = Wire()
     with pytest.MonkeyPatch.context() as patch:
-        for door in ("django_mcp.transport.views", "django_mcp.asgi"):
-            original = pytest.importorskip(door).respond
-            patch.setattr(f"{door}.respond", watch(original, wire))
+        for entrance in ("django_mcp.http.views", "django_mcp.asgi"):
+            original = pytest.importorskip(entrance).respond
+            patch.setattr(f"{entrance}.respond", watch(original, wire))
         yield wire
     if wire.found:
         pytest.fail("\n".join(("The server sent what it must not:", *wire.found)), pytrace=False)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.services import require_redis
+from tests.support.services import require_redis
 
 from .serving import HERE, Workers, serving
 

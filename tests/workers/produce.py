@@ -19,10 +19,10 @@ def main(stream: uuid.UUID, first: int, count: int) -> None:
     number = first
     while number < first + count:
         some = [_message(each) for each in range(number, min(number + 3, first + count))]
-        reader = outbox.put(stream, some)
+        reader = outbox.write_notifications(stream, some)
         if reader is not None:
             number += len(some)
-            ledger().doorbell.ring([reader])
+            ledger().doorbell.wake([reader])
 
 
 def _message(number: int) -> str:

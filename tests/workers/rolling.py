@@ -22,10 +22,10 @@ from uuid import uuid4
 
 import httpx
 
-from tests.conformance.servers import RunningServer, started, wait_until_ready
-from tests.forwarding import KINDS, forwarding
+from tests.support.client import Client, Server, StatelessClient
+from tests.support.forwarding import KINDS, forwarding
+from tests.support.servers import RunningServer, started, wait_until_ready
 
-from .client import Client, Stateless
 from .serving import Workers, serving
 
 CLIENTS = 8
@@ -126,15 +126,15 @@ class Load:
                 for client in clients:
                     group.create_task(self._call_on(client))
 
-    async def _client(self, number: int, stack: AsyncExitStack) -> Client | Stateless:
+    async def _client(self, number: int, stack: AsyncExitStack) -> Client | StatelessClient:
         limits = httpx.Limits(keepalive_expiry=None)
         http = httpx.AsyncClient(timeout=CALL_SECONDS, limits=limits)
         await stack.enter_async_context(http)
         if number % 2:
-            return Stateless(self._url, http)
-        return await (await Client([self._url], http).open()).ready()
+            return StatelessClient(Server(self._url, http))
+        return await Client(Server(self._url, http)).open()
 
-    async def _call_on(self, client: Client | Stateless) -> None:
+    async def _call_on(self, client: Client | StatelessClient) -> None:
         while not self._ends:
             tool = random.choice(list(TOOLS))
             self.count.calls += 1
@@ -148,7 +148,7 @@ class Load:
                 self.count.errors[f"{type(client).__name__} {tool}: {wrong}"] += 1
 
 
-async def _call(client: Client | Stateless, tool: str) -> str | None:
+async def _call(client: Client | StatelessClient, tool: str) -> str | None:
     """Make a call; return what is wrong with its answer."""
     arguments = {"value": uuid4().hex, **TOOLS[tool]}
     if isinstance(client, Client):
@@ -156,7 +156,7 @@ async def _call(client: Client | Stateless, tool: str) -> str | None:
     else:
         calling = client.post("tools/call", id=arguments["value"], name=tool, arguments=arguments)
     async with calling as answer:
-        *_, last = await answer.all() or [{}]
+        *_, last = await answer.messages() or [{}]
     text = last.get("result", {}).get("content", [{}])[0].get("text")
     if answer.status == 200 and last["id"] == text == arguments["value"]:
         return None

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from tests.conformance.servers import RunningServer, running_servers
+from tests.support.servers import RunningServer, running_servers
 
 from .shop.gates import Gates
 

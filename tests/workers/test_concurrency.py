@@ -1,4 +1,4 @@
-"""Concurrent requests of one session at several workers (php-sdk, issue 275)."""
+"""Concurrent requests of one session at several workers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from uuid import uuid4
 
 import pytest
 
-from .client import Client
+from tests.support.client import Client, served
+from tests.support.messages import INITIALIZED, response
+
 from .serving import BOUND, Workers
 
 PARALLEL = 8
@@ -24,7 +26,7 @@ async def ask_in_parallel(client: Client, ids: list[object]) -> list[str]:
         value = f"{json.dumps(request_id)}-{random.random()}"
         tool = random.choice(TOOLS)
         async with client.call(tool, id=request_id, value=value, seconds=0.02) as answer:
-            *said, last = await answer.all() or [None]
+            *said, last = await answer.messages() or [None]
         if answer.status != 200 or not isinstance(last, dict):
             return f"{value}: {answer.status} {last}"
         if any(not each["params"]["data"].startswith(f"{value}/") for each in said):
@@ -43,7 +45,7 @@ def count_wrong(
     """Return how many calls were made and what was wrong with any."""
 
     async def session(http: object) -> list[str]:
-        client = await (await Client(workers.urls, http).open()).ready()
+        client = await Client(*served(workers.urls, http)).open()
         wrong = []
         for _ in range(rounds):
             wrong += await ask_in_parallel(client, list(range(1, PARALLEL + 1)))
@@ -68,8 +70,8 @@ def test_a_burst_right_after_initialize_is_served(workers):
 
     async def main(http):
         for _ in range(20):
-            client = await Client(workers.urls, http).open()
-            initialized = client.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+            client = await Client(*served(workers.urls, http)).open(initialized=False)
+            initialized = client.send(INITIALIZED)
             requests = [
                 last_of(client.post("logging/setLevel", level="debug")),
                 last_of(client.post("tools/list")),
@@ -86,7 +88,7 @@ def test_a_burst_right_after_initialize_is_served(workers):
 def test_one_id_for_all_requests_is_served_too(workers):
 
     async def main(http):
-        client = await (await Client(workers.urls, http).open()).ready()
+        client = await Client(*served(workers.urls, http)).open()
         for _ in range(20):
             assert await ask_in_parallel(client, [1] * 12) == []
 
@@ -98,13 +100,13 @@ def test_an_answer_may_arrive_at_another_worker(workers, tool):
     """Eight calls ask at once, and are answered in another order elsewhere."""
 
     async def main(http):
-        client = await (await Client(workers.urls, http).open(elicitation={})).ready()
+        client = await Client(*served(workers.urls, http)).open(elicitation={})
         asked: dict[str, object] = {}
         everybody = asyncio.Event()
 
         async def one(name: str) -> str:
             async with client.call(tool, id=name, value=name) as answer:
-                async for message in answer.messages():
+                async for message in answer:
                     if "method" in message:
                         asked[name] = message["id"]
                         if len(asked) == 8:
@@ -118,7 +120,7 @@ def test_an_answer_may_arrive_at_another_worker(workers, tool):
         await everybody.wait()
         for name, question in sorted(asked.items(), reverse=True):
             content = {"action": "accept", "content": {"name": f"for {name}"}}
-            assert await client.send({"jsonrpc": "2.0", "id": question, "result": content}) == 202
+            assert await client.send(response(question, content)) == 202
         return [await each for each in calls]
 
     assert workers.run(main) == [f"{number}: for {number}" for number in range(8)]
@@ -129,15 +131,15 @@ def test_a_broken_stream_goes_on_at_another_worker(workers, tool):
     """While the call runs, again and again, from worker to worker."""
 
     async def main(http):
-        client = await (await Client(workers.urls, http).open()).ready()
+        client = await Client(*served(workers.urls, http)).open()
 
         async def one(name: str) -> None:
             heard: list[object] = []
             connect = client.call(tool, id=name, value=name, words=12, seconds=0.2)
             while True:
                 async with connect as answer:
-                    assert answer.status == 200, await answer.all()
-                    async for message in answer.messages():
+                    assert answer.status == 200, await answer.messages()
+                    async for message in answer:
                         heard.append(message)
                         if random.random() < 0.3:
                             break
@@ -158,16 +160,11 @@ def test_a_cancellation_reaches_the_call_at_another_worker(workers, speaks):
     """Whether the call has rows already, or has just begun."""
 
     async def main(http):
-        client = await (await Client(workers.urls, http).open()).ready()
+        client = await Client(*served(workers.urls, http)).open()
         calls = await hold(workers, client, ["hold", "ahold"] * 4, speaks=speaks)
         for name in calls:
             # The workers take turns: four of these go to another one than the call.
-            message = {
-                "jsonrpc": "2.0",
-                "method": "notifications/cancelled",
-                "params": {"requestId": name},
-            }
-            assert await client.send(message) == 202
+            assert await client.cancel(name) == 202
         return [await each for each in calls.values()]
 
     answers = workers.run(main)
@@ -177,7 +174,7 @@ def test_a_cancellation_reaches_the_call_at_another_worker(workers, speaks):
 def test_a_session_that_ends_elsewhere_ends_its_calls_and_stays_ended(workers):
 
     async def main(http):
-        client = await (await Client(workers.urls, http).open()).ready()
+        client = await Client(*served(workers.urls, http)).open()
         calls = await hold(workers, client, ["ahold", "hold", "ahold"] * 2, speaks=True)
         async with client.request("DELETE") as ended:
             assert ended.status == 204
@@ -188,7 +185,7 @@ def test_a_session_that_ends_elsewhere_ends_its_calls_and_stays_ended(workers):
         for _ in range(4):
             async with client.post("ping", id="after") as gone:
                 assert gone.status == 404
-                assert (await gone.all())[0]["id"] == "after"
+                assert (await gone.messages())[0]["id"] == "after"
 
     workers.run(main)
 
@@ -198,7 +195,7 @@ def test_a_long_call_holds_up_nobody(workers, tool):
     """While it runs, everything else of its session is answered."""
 
     async def main(http):
-        client = await (await Client(workers.urls, http).open()).ready()
+        client = await Client(*served(workers.urls, http)).open()
         ((name, long),) = (await hold(workers, client, [tool], speaks=True)).items()
         loop = asyncio.get_running_loop()
         waits = []
@@ -232,4 +229,4 @@ async def hold(
 async def last_of(context: Any) -> Any:
     """Make a request, and return the last message of its answer."""
     async with context as answer:
-        return (await answer.all())[-1]
+        return (await answer.messages())[-1]

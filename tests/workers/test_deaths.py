@@ -13,9 +13,10 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from django_mcp.transport.streams import RETRY_MS
+from django_mcp.http.event_stream import RETRY_MS
+from tests.support.client import Client, served
+from tests.support.streams import StreamedAnswer
 
-from .client import Client
 from .serving import Workers, serving
 
 LEASE = "3"
@@ -34,14 +35,14 @@ def signal_to(workers: Workers, worker: int, number: signal.Signals) -> None:
 
 
 async def session(workers: Workers, http: httpx.AsyncClient, **capabilities: Any) -> Client:
-    return await (await Client(workers.urls, http).open(**capabilities)).ready()
+    return await Client(*served(workers.urls, http)).open(**capabilities)
 
 
-async def all_that_comes(messages: Any) -> list[Any]:
+async def all_that_comes(answer: StreamedAnswer) -> list[Any]:
     """Return the rest of a stream, which may break off."""
     found = []
     with suppress(httpx.TransportError):
-        async for message in messages:
+        async for message in answer:
             found.append(message)
     return found
 
@@ -54,16 +55,15 @@ def test_the_call_of_a_killed_process_ends_with_an_error_of_its_id(mortals, tool
     async def main(http):
         client = await session(mortals, http)
         async with client.at(0).call(tool, id=name, value=name, speaks=True) as answer:
-            messages = answer.messages()
-            await anext(messages)
+            await answer.message()
             signal_to(mortals, 0, signal.SIGKILL)
-            assert await all_that_comes(messages) == []
+            assert await all_that_comes(answer) == []
         other = client.at(1)
         async with other.listen(answer.last_id) as again:
-            (error,) = await again.all()
+            (error,) = await again.messages()
         # The session lives on, and its other requests with it.
         async with other.call("work", value="next") as following:
-            (result,) = await following.all()
+            (result,) = await following.messages()
         return error, result
 
     error, result = mortals.run(main)
@@ -79,14 +79,13 @@ def test_with_the_default_lease_its_client_knows_within_twenty_seconds():
     async def main(http):
         client = await session(mortals, http)
         async with client.at(0).call("ahold", id=name, value=name, speaks=True) as answer:
-            messages = answer.messages()
-            await anext(messages)
+            await answer.message()
             signal_to(mortals, 0, signal.SIGKILL)
             killed = time.monotonic()
-            await all_that_comes(messages)
+            await all_that_comes(answer)
         await asyncio.sleep(RETRY_MS / 1000)
         async with client.at(1).listen(answer.last_id) as again:
-            (error,) = await again.all()
+            (error,) = await again.messages()
         return error, time.monotonic() - killed
 
     with serving() as mortals:
@@ -101,18 +100,16 @@ def test_the_question_of_a_killed_process_ends_with_its_call(mortals):
     async def main(http):
         client = await session(mortals, http, elicitation={})
         async with client.at(0).call("ask", id=1, value="who?") as answer:
-            messages = answer.messages()
-            question = await anext(messages)
+            question = await answer.message()
             signal_to(mortals, 0, signal.SIGKILL)
-            assert await all_that_comes(messages) == []
+            assert await all_that_comes(answer) == []
         other = client.at(1)
         async with other.listen(answer.last_id) as again:
-            (error,) = await again.all()
+            (error,) = await again.messages()
         given = {"action": "accept", "content": {"name": "Ada"}}
-        late = {"jsonrpc": "2.0", "id": question["id"], "result": given}
-        assert await other.send(late) == 202
+        assert await other.answer(question, given) == 202
         async with other.call("session_rows", secret=client.session_id) as rows:
-            (found,) = await rows.all()
+            (found,) = await rows.messages()
         return error, found["result"]["structuredContent"]
 
     error, rows = mortals.run(main)
@@ -129,18 +126,17 @@ def test_a_process_that_stood_still_too_long_has_nothing_more_to_say(mortals, to
     async def main(http):
         client = await session(mortals, http)
         async with client.at(0).call(tool, id=name, value=name, speaks=True) as answer:
-            messages = answer.messages()
-            await anext(messages)
+            await answer.message()
             signal_to(mortals, 0, signal.SIGSTOP)
             try:
                 async with client.at(1).listen(answer.last_id) as again:
-                    (told_elsewhere,) = await again.all()
+                    (told_elsewhere,) = await again.messages()
             finally:
                 mortals.gates.open(name)  # for its function to end as soon as it goes on
                 signal_to(mortals, 0, signal.SIGCONT)
-            told_here = await all_that_comes(messages)
+            told_here = await all_that_comes(answer)
         async with client.at(0).call("session_rows", secret=client.session_id) as rows:
-            (found,) = await rows.all()
+            (found,) = await rows.messages()
         return told_elsewhere, told_here, found["result"]["structuredContent"]
 
     told_elsewhere, told_here, rows = mortals.run(main)
@@ -158,13 +154,12 @@ def test_what_stands_still_for_less_than_a_lease_goes_on(mortals):
     async def main(http):
         client = await session(mortals, http)
         async with client.at(0).call("hold", id=name, value=name, speaks=True) as answer:
-            messages = answer.messages()
-            await anext(messages)
+            await answer.message()
             signal_to(mortals, 0, signal.SIGSTOP)
             await asyncio.sleep(float(LEASE) / 3)
             signal_to(mortals, 0, signal.SIGCONT)
             mortals.gates.open(name)
-            return await all_that_comes(messages)
+            return await all_that_comes(answer)
 
     *_, response = mortals.run(main)
     assert response["result"]["content"][0]["text"] == name

@@ -11,18 +11,18 @@ from typing import Any
 import httpx
 import pytest
 
-from django_mcp.transport.lanes import GATE_LANES
+from django_mcp.running.worker_threads import ADMISSION_THREADS
+from tests.support.client import Client, Server, StatelessClient, served
 
-from .client import Client, Stateless
-from .idle import SUBSCRIPTION_ID, IdleStream, IdleStreams, Needs
+from .idle_streams import SUBSCRIPTION_ID, IdleStream, IdleStreams, Needs
 from .serving import BOUND, Workers, serving
 from .test_concurrency import last_of
 
 FEW, MANY = 10, 500
-LANES = 4
-THREADS = 1 + GATE_LANES + LANES + 1
-"""Of a worker that has been busy: its loop, its lanes, its ledger."""
-CONNECTIONS = GATE_LANES + LANES + 1
+WORKER_THREADS = 4
+THREADS = 1 + ADMISSION_THREADS + WORKER_THREADS + 1
+"""Of a worker that has been busy: its loop, its worker threads, its ledger."""
+CONNECTIONS = ADMISSION_THREADS + WORKER_THREADS + 1
 LOOKS = 12
 TOOLS_CHANGED = "notifications/tools/list_changed"
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="need
 def test_idle_streams_cost_no_thread_no_connection_and_no_statement_and_are_served():
     """Ten streams or five hundred, half of them sessions' own, half of 2026-07-28."""
     # uvloop, where it is installed, has threads of its own.
-    with serving(LANES=str(LANES), UVICORN_LOOP="asyncio") as workers:
+    with serving(WORKER_THREADS=str(WORKER_THREADS), UVICORN_LOOP="asyncio") as workers:
 
         async def main(http):
             async with AsyncExitStack() as stack:
@@ -43,7 +43,7 @@ def test_idle_streams_cost_no_thread_no_connection_and_no_statement_and_are_serv
                 for number in (FEW, MANY):
                     await idle.grow(number)
                     costs.append(await cost(workers, http))
-                await hear_everything(idle.streams, Stateless(workers.urls[1], http))
+                await hear_everything(idle.streams, StatelessClient(Server(workers.urls[1], http)))
                 return costs, await cost(workers, http)
 
         (few, many), after = workers.run(main)
@@ -54,10 +54,10 @@ def test_idle_streams_cost_no_thread_no_connection_and_no_statement_and_are_serv
 
 async def make_busy(workers: Workers, http: httpx.AsyncClient) -> None:
     """Bring both workers to where they have all threads and connections that they may have."""
-    client = await (await Client(workers.urls, http).open()).ready()
+    client = await Client(*served(workers.urls, http)).open()
     async with asyncio.timeout(BOUND / 4):
         while await held(workers, http) != ([THREADS, THREADS], 2 * CONNECTIONS):
-            # The latter keep the lanes of the gate busy; what each request asks there is shared.
+            # The latter keep the threads for admission busy, and share what each request asks.
             calls = (client.call("use_database") for _ in range(80))
             changes = (client.post("logging/setLevel", level="debug") for _ in range(40))
             await asyncio.gather(*map(last_of, [*calls, *changes]))
@@ -69,13 +69,18 @@ async def held(workers: Workers, http: httpx.AsyncClient) -> tuple[list[int], in
     if workers.database == "sqlite":
         connections = sum(need.files for need in needs)
     else:
-        connections = await Stateless(workers.urls[1], http).call("database_connections")
+        connections = await StatelessClient(Server(workers.urls[1], http)).value(
+            "database_connections"
+        )
     return [need.threads for need in needs], connections
 
 
 async def cost(workers: Workers, http: httpx.AsyncClient) -> Any:
     """Return what the workers hold, and the statements that a look of the first one takes."""
-    await recorded(workers, http, 1)  # what was used until now has been noted
+    async with asyncio.timeout(BOUND):
+        # That sessions were used is written seconds later, and for each at a moment of its own.
+        while any(map(notes_use, await recorded(workers, http, LOOKS))):
+            pass
     ticks = await recorded(workers, http, LOOKS)
     assert [tick for tick in ticks if max(Counter(tick).values()) > 1] == []
     kinds = Counter(statement for tick in ticks for statement in tick)
@@ -84,36 +89,41 @@ async def cost(workers: Workers, http: httpx.AsyncClient) -> Any:
     return *await held(workers, http), steady
 
 
+def notes_use(tick: list[str]) -> bool:
+    """Return whether it was written that sessions were used."""
+    return any("UPDATE" in each and "last_active" in each for each in tick)
+
+
 async def recorded(workers: Workers, http: httpx.AsyncClient, number: int) -> list[list[str]]:
     """Return the statements of so many ticks of the first worker's ledger, from now on."""
-    client = Stateless(workers.urls[0], http)
-    await client.call("forget_ticks")
+    client = StatelessClient(Server(workers.urls[0], http))
+    await client.value("forget_ticks")
     async with asyncio.timeout(BOUND / 4):
-        while len(ticks := (await client.call("ticks"))["ticks"]) < number:
+        while len(ticks := (await client.value("ticks"))["ticks"]) < number:
             await asyncio.sleep(0.1)
     return ticks
 
 
-async def hear_everything(streams: list[IdleStream], elsewhere: Stateless) -> None:
+async def hear_everything(streams: list[IdleStream], elsewhere: StatelessClient) -> None:
     """Say something at another worker, of each kind; each stream hears what concerns it, once."""
     own = [each for each in streams if each.session]
     listening = [each for each in streams if not each.session]
     assert len(own) == len(listening) == len(streams) / 2
 
-    await elsewhere.call("change_tools")
+    await elsewhere.value("change_tools")
     await all_hear_of_tools(streams)
 
-    assert await elsewhere.call("put_everywhere") == len(own)
+    assert await elsewhere.value("put_everywhere") == len(own)
     heard = await asyncio.gather(*(each.hear() for each in own))
     assert [each["params"]["data"] for each in heard] == [each.session for each in own]
 
-    await elsewhere.call("change_things", count=len(streams))
+    await elsewhere.value("change_things", count=len(streams))
     heard = await asyncio.gather(*(each.hear() for each in listening))
     uris = [f"thing://{each.number}" for each in listening]
     assert [each["params"]["uri"] for each in heard] == uris
 
     # Nothing else has come in between.
-    await elsewhere.call("change_tools")
+    await elsewhere.value("change_tools")
     await all_hear_of_tools(streams)
 
 

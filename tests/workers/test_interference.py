@@ -10,21 +10,24 @@ from uuid import uuid4
 
 import pytest
 
-from .client import Client, Stateless
+from tests.support.client import Client, Server, StatelessClient, served
+
 from .serving import Workers, serving
 from .test_concurrency import ask_in_parallel, hold, last_of
 from .test_queue import stream_of
 
 HEARD = 15
-"""Seconds after which what has not been heard or written by then is missing."""
+"""Seconds after which what has not been heard by then is missing."""
+WRITTEN_SECONDS = 40
+"""Seconds after which use is missing that is not written yet: the workers take turns."""
 
 WRITTEN = {
     "session": [
         {"state"},
         {"state", "ended", "client_info", "client_capabilities"},
         {"log_level"},
-        {"last_active"},
-        {"last_active", "request_count"},
+        {"last_active", "used_hour", "request_count"},
+        {"request_count"},
     ],
     "stream": [
         {"next_seq"},
@@ -71,11 +74,10 @@ def stored_and_read(workers: Workers, tool: str, *, resumed: bool) -> list[str]:
     name = f"{tool}-{uuid4().hex}"
 
     async def main(http):
-        client = await (await Client(workers.urls, http).open()).ready()
+        client = await Client(*served(workers.urls, http)).open()
         here, elsewhere = client.at(0), client.at(1)
         async with here.call(tool, id=name, value=name, speaks=True) as answer:
-            messages = answer.messages()
-            assert (await anext(messages))["params"]["data"] == f"{name}/before"
+            assert (await answer.message())["params"]["data"] == f"{name}/before"
             workers.gates.open(name)
             await workers.gates.until_reached(f"stored-{name}")
             assert await ask_in_parallel(elsewhere, list(range(8))) == []
@@ -84,10 +86,10 @@ def stored_and_read(workers: Workers, tool: str, *, resumed: bool) -> list[str]:
                 await stream_of(own)
             if not resumed:
                 workers.gates.open(f"stored-{name}")
-                return [message async for message in messages]
+                return await answer.messages()
         # The process that made the call is still held: all comes from the rows.
         async with elsewhere.listen(answer.last_id) as again:
-            found = await again.all()
+            found = await again.messages()
         workers.gates.open(f"stored-{name}")
         return found
 
@@ -109,7 +111,7 @@ def set_and_found(workers: Workers, tool: str) -> tuple[int, list[str]]:
     """Set a log level and subscribe beside a call; return what is logged and told afterwards."""
 
     async def main(http):
-        client = await (await Client(workers.urls, http).open()).ready()
+        client = await Client(*served(workers.urls, http)).open()
         here, elsewhere = client.at(0), client.at(1)
         ((name, call),) = (await hold(workers, here, [tool], speaks=True)).items()
         await used(workers, http, client, running=1)
@@ -121,14 +123,14 @@ def set_and_found(workers: Workers, tool: str) -> tuple[int, list[str]]:
         logged = 0
         for each in (here, elsewhere):
             async with each.call("speak", value="x") as answer:
-                logged += len(await answer.all()) - 1
+                logged += len(await answer.messages()) - 1
         async with here.listen() as own:
             await stream_of(own)
-            await Stateless(workers.urls[1], http).call("change_things", count=3)
+            await StatelessClient(Server(workers.urls[1], http)).value("change_things", count=3)
             told = []
             with suppress(TimeoutError):
                 async with asyncio.timeout(HEARD):
-                    told.append((await anext(own.messages()))["params"]["uri"])
+                    told.append((await own.message())["params"]["uri"])
         return logged, told
 
     return workers.run(main)
@@ -138,27 +140,26 @@ def test_no_update_names_a_column_that_it_does_not_change(workers):
     """Of whatever the workers have done so far, and of everything that writes at least once."""
 
     async def main(http):
-        client = await (await Client(workers.urls, http).open(elicitation={})).ready()
+        client = await Client(*served(workers.urls, http)).open(elicitation={})
         await last_of(client.post("logging/setLevel", level="debug"))
         await last_of(client.post("resources/subscribe", uri="thing://0"))
         async with client.listen() as own:
             stream = await stream_of(own)
-            await Stateless(workers.urls[0], http).call("change_things", count=1)
-            await Stateless(workers.urls[0], http).call("put", stream=stream, data="x")
-            messages = own.messages()
-            assert [await anext(messages) for _ in range(2)]
+            await StatelessClient(Server(workers.urls[0], http)).value("change_things", count=1)
+            await StatelessClient(Server(workers.urls[0], http)).value(
+                "put", stream=stream, data="x"
+            )
+            assert [await own.message() for _ in range(2)]
         assert await ask_in_parallel(client, list(range(8))) == []
         async with client.call("ask", value="x") as answer:
-            messages = answer.messages()
-            question = await anext(messages)
+            question = await answer.message()
             content = {"action": "accept", "content": {"name": "y"}}
-            await client.send({"jsonrpc": "2.0", "id": question["id"], "result": content})
-            assert "result" in await anext(messages)
+            await client.answer(question, content)
+            assert "result" in await answer.message()
         (name, call), (_, other) = (
             await hold(workers, client, ["hold", "ahold"], speaks=True)
         ).items()
-        params = {"requestId": name}
-        await client.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+        await client.cancel(name)
         assert (await call)["error"]["code"] == -32800
         async with client.request("DELETE"):
             assert (await other)["error"]["code"] == -32001
@@ -171,7 +172,7 @@ def written_in_excess(workers: Workers) -> list[list[str]]:
     """Return each UPDATE, of all that were made, that names more than it is there to change."""
 
     async def main(http):
-        found = [await Stateless(url, http).call("updates") for url in workers.urls]
+        found = [await StatelessClient(Server(url, http)).value("updates") for url in workers.urls]
         return [update for each in found for update in each["updates"]]
 
     updates = workers.run(main)
@@ -185,22 +186,22 @@ def written_in_excess(workers: Workers) -> list[list[str]]:
 def test_what_was_heard_while_a_call_ran_is_not_heard_again_when_it_has_ended(workers, tool):
 
     async def main(http):
-        client = await (await Client(workers.urls, http).open()).ready()
+        client = await Client(*served(workers.urls, http)).open()
         here, elsewhere = client.at(0), client.at(1)
         ((name, call),) = (await hold(workers, here, [tool], speaks=True)).items()
         async with elsewhere.listen() as own:
             stream = await stream_of(own)
-            put = Stateless(workers.urls[0], http)
-            await put.call("put", stream=stream, data="first")
-            assert (await anext(own.messages()))["params"]["data"] == "first"
+            put = StatelessClient(Server(workers.urls[0], http))
+            await put.value("put", stream=stream, data="first")
+            assert (await own.message())["params"]["data"] == "first"
         workers.gates.open(name)
         assert (await call)["id"] == name
         heard = []
         for each, data in ((here, "second"), (elsewhere, "third")):
             async with each.listen() as own:
                 await stream_of(own)
-                await put.call("put", stream=stream, data=data)
-                heard.append((await anext(own.messages()))["params"]["data"])
+                await put.value("put", stream=stream, data=data)
+                heard.append((await own.message())["params"]["data"])
         return heard
 
     assert workers.run(main) == ["second", "third"]
@@ -220,7 +221,7 @@ def count(workers: Workers) -> tuple[int, dict[str, Any]]:
     """Make calls of all kinds at once; return how many requests were sent, and what rows say."""
 
     async def main(http):
-        client = await (await Client(workers.urls, http).open()).ready()
+        client = await Client(*served(workers.urls, http)).open()
         # Each worker writes of the session before: one that keeps it in memory has it from now on.
         await used(workers, http, client)
         ended = ["work", "awork", "fail"] * 8
@@ -266,8 +267,8 @@ async def used(
     rows: dict[str, Any] = {}
     # In vain, if they are wrong: the test says so.
     with suppress(TimeoutError):
-        async with asyncio.timeout(HEARD):
+        async with asyncio.timeout(WRITTEN_SECONDS):
             while rows.get("running") != running or rows["request_count"] < client.sent:
-                asking = Stateless(workers.urls[0], http)
-                rows = await asking.call("session_rows", secret=client.session_id)
+                asking = StatelessClient(Server(workers.urls[0], http))
+                rows = await asking.value("session_rows", secret=client.session_id)
     return client.sent, rows

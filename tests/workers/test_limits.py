@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections import Counter
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from tests.services import require_redis
+from tests.support.client import StatelessClient, served
+from tests.support.services import require_redis
 
-from .client import Stateless
 from .serving import Workers, serving
 
 LIMIT = 40
@@ -23,13 +22,12 @@ def statuses(workers: Workers, tool: str = "awork") -> Counter[int]:
     """Call from many connections at once, at all workers in turn; return how it went."""
 
     async def main(http: Any) -> Counter[int]:
-        urls = itertools.cycle(workers.urls)
-        clients = [Stateless(next(urls), http) for _ in range(CALLS)]
-        return Counter(await asyncio.gather(*(one(each) for each in clients)))
+        client = StatelessClient(*served(workers.urls, http))
+        return Counter(await asyncio.gather(*(one(client) for _ in range(CALLS))))
 
-    async def one(client: Stateless) -> int:
-        async with client.post("tools/call", name=tool, arguments={"value": "x"}) as answer:
-            await answer.all()
+    async def one(client: StatelessClient) -> int:
+        async with client.call(tool, value="x") as answer:
+            await answer.messages()
             return answer.status
 
     return workers.run(main)

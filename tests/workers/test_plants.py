@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from .client import Client, Stateless
+from tests.support.client import Client, Server, StatelessClient, served
+
 from .serving import serving
 from .test_interference import count, set_and_found, stored_and_read, written_in_excess
 from .test_queue import drain, produce, stream_of, what_is_wrong
@@ -30,11 +31,11 @@ def _deliveries(fault: str) -> int:
     with serving(PLANT=fault) as workers:
 
         async def main(http):
-            client = await (await Client(workers.urls, http).open()).ready()
+            client = await Client(*served(workers.urls, http)).open()
             async with client.listen() as one, client.listen() as other:
                 stream = await stream_of(one)
                 await stream_of(other)
-                heard = [asyncio.create_task(anext(each.messages())) for each in (one, other)]
+                heard = [asyncio.create_task(each.message()) for each in (one, other)]
                 (producer,) = await produce(workers, stream, 1, producers=1)
                 await producer.communicate()
                 await asyncio.wait(heard, timeout=5)
@@ -48,15 +49,14 @@ def test_without_looking_or_being_rung_an_answer_is_not_heard(tool):
     with serving(PLANT="deaf") as workers:
 
         async def main(http):
-            client = await (await Client(workers.urls, http).open(elicitation={})).ready()
+            client = await Client(*served(workers.urls, http)).open(elicitation={})
             async with client.call(tool, value="x") as answer:
-                messages = answer.messages()
-                question = await anext(messages)
+                question = await answer.message()
                 content = {"action": "accept", "content": {"name": "y"}}
                 # The workers take turns: the call is at one, and this goes to the other.
-                await client.send({"jsonrpc": "2.0", "id": question["id"], "result": content})
+                await client.answer(question, content)
                 async with asyncio.timeout(3):
-                    return await anext(messages)
+                    return await answer.message()
 
         with pytest.raises(TimeoutError):
             workers.run(main)
@@ -87,21 +87,21 @@ def test_a_reader_that_joins_after_the_look_misses_what_was_there(fault, heard):
     with serving("mount", PLANT=fault) as workers:
 
         async def main(http):
-            client = await (await Client(workers.urls, http).open()).ready()
-            put = Stateless(workers.urls[0], http)
+            client = await Client(*served(workers.urls, http)).open()
+            put = StatelessClient(Server(workers.urls[0], http))
             async with client.listen() as own:
                 stream = await stream_of(own)
             # Else it might still be shown on that connection.
             for url in workers.urls:
-                await settles(Stateless(url, http), readers=0)
-            await put.call("put", stream=stream, data="there before")
+                await settles(StatelessClient(Server(url, http)), readers=0)
+            await put.value("put", stream=stream, data="there before")
             async with client.listen() as own:
                 await stream_of(own)
-                hearing = asyncio.create_task(anext(own.messages()))
+                hearing = asyncio.create_task(own.message())
                 await asyncio.wait([hearing], timeout=None if heard else 3)
                 if not heard:
                     assert not hearing.done()
-                    await put.call("put", stream=stream, data="rung")
+                    await put.value("put", stream=stream, data="rung")
                 return (await hearing)["params"]["data"]
 
         assert workers.run(main) == "there before"

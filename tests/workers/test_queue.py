@@ -8,9 +8,10 @@ import subprocess
 import sys
 from collections import Counter
 
-from django_mcp.transport.streams import EventId
+from django_mcp.http.event_stream import EventId
+from tests.support.client import Client, served
+from tests.support.streams import StreamedAnswer
 
-from .client import Answer, Client
 from .serving import HERE, Workers
 
 PRODUCERS = 4
@@ -18,7 +19,7 @@ PRODUCERS = 4
 
 async def drain(workers: Workers, http: object, number: int, *, seconds: float) -> list[int]:
     """Produce so many messages from several processes; return what a client got, in its order."""
-    client = await (await Client(workers.urls, http).open()).ready()
+    client = await Client(*served(workers.urls, http)).open()
     async with client.listen() as own:
         stream = await stream_of(own)
     producers = await produce(workers, stream, number)
@@ -28,7 +29,7 @@ async def drain(workers: Workers, http: object, number: int, *, seconds: float) 
             last_id: str | None = None
             while len(got) < number:
                 async with client.listen(last_id) as own:
-                    async for message in own.messages():
+                    async for message in own:
                         got.append(message["params"]["data"])
                         # Now and then the client goes, and comes back at the other worker.
                         if len(got) == number or random.random() < 0.002:
@@ -42,14 +43,12 @@ async def drain(workers: Workers, http: object, number: int, *, seconds: float) 
     return got
 
 
-async def stream_of(own: Answer) -> str:
+async def stream_of(own: StreamedAnswer) -> str:
     """Return the key of a session's own stream, from the event that opens a connection to it."""
-    async for line in own.lines:
-        if line.startswith("id: "):
-            place = EventId.parse(line[4:])
-            assert place is not None
-            return str(place.stream)
-    raise AssertionError("no id")
+    first = await own.event()
+    place = EventId.parse(first.id)
+    assert place is not None
+    return str(place.stream)
 
 
 async def produce(

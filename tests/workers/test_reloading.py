@@ -11,7 +11,8 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from .client import Client, Stateless
+from tests.support.client import Client, Server, StatelessClient
+
 from .serving import Workers, serving
 
 BOUND = 30
@@ -37,7 +38,7 @@ async def process(http: httpx.AsyncClient, url: str) -> int:
     async with asyncio.timeout(BOUND):
         while True:
             try:
-                return int(await Stateless(url, http).call("process"))
+                return int(await StatelessClient(Server(url, http)).value("process"))
             except httpx.TransportError:
                 await asyncio.sleep(0.1)
 
@@ -49,10 +50,10 @@ def test_neither_open_streams_nor_calls_hold_it_up(developed, watched, tool):
     async def main(http):
         (url,) = developed.urls
         before = await process(http, url)
-        client = await (await Client([url], http).open(elicitation={})).ready()
+        client = await Client(Server(url, http)).open(elicitation={})
         arguments = {} if tool == "ask" else {"speaks": True}
         async with client.listen(), client.call(tool, value=name, **arguments) as answer:
-            await anext(answer.messages())
+            await answer.message()
             # Later than the reloader has seen, whatever the clock of the file system resolves.
             later = watched.stat().st_mtime + 10
             os.utime(watched, (later, later))

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.services import require_redis
+from tests.support.client import Client, served
+from tests.support.services import require_redis
 
-from .client import Client
 from .conftest import CORE, PUBSUB
 from .serving import Workers, serving
 from .test_limits import new_cache
@@ -21,7 +21,7 @@ PLENTY = 1000
 
 async def let_in(client: Client) -> bool:
     async with client.call("work", value="x") as answer:
-        await answer.all()
+        await answer.messages()
         return answer.status == 200
 
 
@@ -29,7 +29,7 @@ def ended_elsewhere(workers: Workers) -> float:
     """Return for how many seconds one worker lets a session in after the other has ended it."""
 
     async def main(http: Any) -> float:
-        client = await (await Client(workers.urls, http).open()).ready()
+        client = await Client(*served(workers.urls, http)).open()
         here, there = client.at(0), client.at(1)
         # Twice: the second time it is remembered.
         assert [await let_in(each) for each in (here, there) * 2] == [True] * 4

@@ -14,9 +14,10 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from django_mcp.transport.shutdown import LINGER_SECONDS, LONGEST_RETRY_SECONDS
+from django_mcp.running.shutdown import LINGER_SECONDS, LONGEST_RETRY_SECONDS
+from tests.support.client import Client, Server, StatelessClient, served
+from tests.support.streams import StreamedAnswer
 
-from .client import Client, Stateless
 from .serving import Workers, serving
 
 DOORS = ["mount", "asgi-view", "daphne", "gunicorn", "granian", "hypercorn"]
@@ -55,7 +56,7 @@ async def has_stopped(workers: Workers) -> bool:
 
 
 async def session(workers: Workers, http: httpx.AsyncClient, **capabilities: Any) -> Client:
-    return await (await Client(workers.urls, http).open(**capabilities)).ready()
+    return await Client(*served(workers.urls, http)).open(**capabilities)
 
 
 async def reached(workers: Workers, name: str) -> None:
@@ -84,7 +85,7 @@ async def stop_and_call(workers: Workers, client: Client) -> None:
 async def late_call(client: Client) -> bool:
     """Make a call; return whether its answer is the last on its connection."""
     async with client.call("work", id="late", value="late") as late:
-        (message,) = await late.all()
+        (message,) = await late.messages()
     assert (late.status, message["id"]) == (200, "late"), message
     assert message["result"]["content"][0]["text"] == "late"
     return bool(late.headers.get("connection") == "close")
@@ -92,30 +93,29 @@ async def late_call(client: Client) -> bool:
 
 async def rows_of(client: Client) -> Any:
     async with client.at(1).call("session_rows", secret=client.session_id) as rows:
-        (found,) = await rows.all()
+        (found,) = await rows.messages()
     return found["result"]["structuredContent"]
 
 
 @asynccontextmanager
 async def three_calls(
     client: Client, tool: str, names: Sequence[str]
-) -> AsyncIterator[tuple[AsyncExitStack, AsyncIterator[Any], asyncio.Task[Any], Any]]:
+) -> AsyncIterator[tuple[AsyncExitStack, StreamedAnswer, asyncio.Task[Any], Any]]:
     """Make a call that has spoken, one that has not, and one whose client goes.
 
-    Yield what closes their connections, the rest of what the first says, and the others' answers.
+    Yield what closes their connections, and the answers of the three.
     """
     async with AsyncExitStack() as stack:
         async with client.call(tool, id=names[2], value=names[2], speaks=True) as leaving:
-            await anext(leaving.messages())
+            await leaving.message()
         speaking = await stack.enter_async_context(
             client.call(tool, id=names[0], value=names[0], speaks=True)
         )
-        messages = speaking.messages()
-        await anext(messages)
+        await speaking.message()
         silent = asyncio.create_task(
             stack.enter_async_context(client.call(tool, id=names[1], value=names[1]))
         )
-        yield stack, messages, silent, leaving
+        yield stack, speaking, silent, leaving
 
 
 def test_streams_end_so_that_their_clients_come_back(patient):
@@ -125,23 +125,20 @@ def test_streams_end_so_that_their_clients_come_back(patient):
 
     async def main(http):
         client = await session(patient, http)
-        modern = Stateless(patient.urls[0], http)
-        wanted = {"notifications": {"toolsListChanged": True}}
+        modern = StatelessClient(Server(patient.urls[0], http))
         async with (
             client.at(0).listen() as own,
-            modern.post("subscriptions/listen", id="me", **wanted) as listening,
+            modern.listen(id="me", toolsListChanged=True) as listening,
         ):
-            lines = own.lines
-            assert (await anext(lines)).startswith("id:")
-            while await anext(lines):
-                pass
-            heard = listening.messages()
-            assert "acknowledged" in (await anext(heard))["method"]
+            assert (await own.event()).id
+            begun = len(own.text)
+            assert "acknowledged" in (await listening.message())["method"]
             call = asyncio.create_task(_answer_of(client.at(0).call("ahold", value="on")))
             await reached(patient, "on")
             stop(patient)
-            rest = [line async for line in lines]
-            (result,) = [message async for message in heard]
+            assert await own.messages() == []
+            rest = own.text[begun:].split("\n")
+            (result,) = await listening.messages()
             assert not call.done()
             patient.gates.open("on")
             assert (await call)["result"]["content"][0]["text"] == "on"
@@ -168,16 +165,16 @@ def test_calls_that_run_may_end(patient, tool):
     async def main(http):
         client = await session(patient, http)
         here = client.at(0)
-        async with three_calls(here, tool, names) as (_, messages, silent, leaving):
+        async with three_calls(here, tool, names) as (_, speaking, silent, leaving):
             await reached(patient, names[1])
             await stop_and_call(patient, here)
             for name in names:
                 patient.gates.open(name)
-            spoken = [message async for message in messages]
-            unspoken = await (await silent).all()
+            spoken = await speaking.messages()
+            unspoken = await (await silent).messages()
         assert await has_stopped(patient)
         async with client.at(1).listen(leaving.last_id) as again:
-            left = await again.all()
+            left = await again.messages()
         return spoken[-1], unspoken[-1], left[-1], await rows_of(client)
 
     *ends, rows = patient.run(main)
@@ -193,13 +190,11 @@ def test_a_question_is_answered_at_another_process(patient, tool):
     async def main(http):
         client = await session(patient, http, elicitation={})
         async with client.at(0).call(tool, id="asker", value="Who?") as answer:
-            messages = answer.messages()
-            question = await anext(messages)
+            question = await answer.message()
             await stop_and_call(patient, client.at(0))
             result = {"action": "accept", "content": {"name": "Emma"}}
-            reply = {"jsonrpc": "2.0", "id": question["id"], "result": result}
-            assert await client.at(1).send(reply) == 202
-            (end,) = [message async for message in messages]
+            assert await client.at(1).answer(question, result) == 202
+            (end,) = await answer.messages()
         assert await has_stopped(patient)
         return end
 
@@ -214,10 +209,9 @@ def test_who_presses_ctrl_c_does_not_wait(patient):
     async def main(http):
         client = await session(patient, http)
         async with client.at(0).call("stay", id=name, value=name, speaks=True) as answer:
-            messages = answer.messages()
-            await anext(messages)
+            await answer.message()
             stop(patient, signal.SIGINT)
-            (error,) = [message async for message in messages]
+            (error,) = await answer.messages()
         assert await has_stopped(patient)
         return error
 
@@ -236,8 +230,8 @@ def test_calls_that_take_too_long_end_at_once_with_an_error_of_their_id(hasty, t
 
     async def main(http):
         client = await session(hasty, http)
-        here, modern = client.at(0), Stateless(hasty.urls[0], http)
-        async with three_calls(here, tool, names) as (stack, messages, silent, leaving):
+        here, modern = client.at(0), StatelessClient(Server(hasty.urls[0], http))
+        async with three_calls(here, tool, names) as (stack, speaking, silent, leaving):
             arguments = {"value": names[3]}
             stateless = asyncio.create_task(
                 stack.enter_async_context(
@@ -247,12 +241,12 @@ def test_calls_that_take_too_long_end_at_once_with_an_error_of_their_id(hasty, t
             await reached(hasty, names[1])
             await reached(hasty, names[3])
             stop(hasty)
-            spoken = [message async for message in messages]
-            unspoken = await (await silent).all()
-            modern_end = await (await stateless).all()
+            spoken = await speaking.messages()
+            unspoken = await (await silent).messages()
+            modern_end = await (await stateless).messages()
         assert await has_stopped(hasty)
         async with client.at(1).listen(leaving.last_id) as again:
-            left = await again.all()
+            left = await again.messages()
         return spoken[-1], unspoken[-1], left[-1], modern_end[-1], await rows_of(client)
 
     *ends, rows = hasty.run(main)
@@ -270,7 +264,7 @@ def test_the_second_signal_is_in_a_hurry(patient):
     async def main(http):
         client = await session(patient, http)
         async with client.at(0).call("ahold", id=name, value=name, speaks=True) as answer:
-            await anext(answer.messages())
+            await answer.message()
             stop(patient)
             await asyncio.sleep(0.5)
             assert patient.servers[0].process.poll() is None
@@ -381,5 +375,5 @@ def test_with_our_settings_gunicorn_tells_calls_to_end():
 
 async def _answer_of(sending: Any) -> Any:
     async with sending as answer:
-        *_, message = await answer.all()
+        *_, message = await answer.messages()
     return message

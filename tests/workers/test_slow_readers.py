@@ -13,7 +13,9 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from .client import HEADERS, Client, Stateless
+from tests.support.client import Client, Server, StatelessClient, served
+from tests.support.messages import HEADERS, META_LOG_LEVEL, modern, request
+
 from .serving import serving
 
 WORDS, SIZE = 400, 16_000
@@ -36,26 +38,16 @@ def unread(url: str, message: Any, **headers: str) -> Iterator[socket.socket]:
 
 def flooding(url: str, seconds: float) -> Any:
     arguments = {"words": WORDS, "size": SIZE, "seconds": seconds}
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": Stateless.REVISION,
-        "io.modelcontextprotocol/clientCapabilities": {},
-        "io.modelcontextprotocol/logLevel": "info",
-    }
-    params = {"name": "flood", "arguments": arguments, "_meta": meta}
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    mirrored = {
-        "Mcp-Protocol-Version": Stateless.REVISION,
-        "Mcp-Method": "tools/call",
-        "Mcp-Name": "flood",
-    }
-    return unread(url, message, **mirrored)
+    meta = {META_LOG_LEVEL: "info"}
+    message, headers = modern("tools/call", meta=meta, name="flood", arguments=arguments)
+    return unread(url, message, **headers)
 
 
-async def settles(here: Stateless, **expected: int) -> dict[str, int]:
+async def settles(here: StatelessClient, **expected: int) -> dict[str, int]:
     """Wait until the process keeps no more than that; return what it keeps."""
     async with asyncio.timeout(30):
         while True:
-            found = await here.call("waiting_here")
+            found = await here.value("waiting_here")
             if all(found[name] <= number for name, number in expected.items()):
                 return found
             await asyncio.sleep(0.1)
@@ -66,10 +58,10 @@ def test_a_modern_client_that_does_not_read_is_given_up_and_so_is_its_call(door)
     with serving(door, WRITE_TIMEOUT="1") as workers:
 
         async def main(http: httpx.AsyncClient) -> None:
-            here = Stateless(workers.urls[0], http)
+            here = StatelessClient(Server(workers.urls[0], http))
             with flooding(workers.urls[0], seconds=300) as client:
                 async with asyncio.timeout(30):
-                    while not (found := await here.call("waiting_here"))["connections"]:
+                    while not (found := await here.value("waiting_here"))["connections"]:
                         await asyncio.sleep(0.02)
                 # A thousand messages at most wait in memory, and four megabytes.
                 assert found["messages"] * SIZE <= 4 * 1024 * 1024
@@ -95,13 +87,10 @@ def test_a_legacy_client_that_does_not_read_comes_back_for_the_rest():
     with serving("mount", WRITE_TIMEOUT="1") as workers:
 
         async def main(http: httpx.AsyncClient) -> list[Any]:
-            here = Stateless(workers.urls[0], http)
-            member = await (await Client(workers.urls, http).open()).ready()
-            params = {
-                "name": "flood",
-                "arguments": {"words": 100, "size": SIZE, "seconds": 0},
-            }
-            message = {"jsonrpc": "2.0", "id": "slow", "method": "tools/call", "params": params}
+            here = StatelessClient(Server(workers.urls[0], http))
+            member = await Client(*served(workers.urls, http)).open()
+            arguments = {"words": 100, "size": SIZE, "seconds": 0}
+            message = request("tools/call", "slow", name="flood", arguments=arguments)
             session = {"Mcp-Session-Id": member.session_id}
             with unread(workers.urls[0], message, **session) as client:
                 await asyncio.to_thread(client.recv, 1, socket.MSG_PEEK)
@@ -109,7 +98,7 @@ def test_a_legacy_client_that_does_not_read_comes_back_for_the_rest():
                 head = await asyncio.to_thread(client.recv, 2000)
             place = head.decode().split("\nid: ")[1].split("\n")[0].strip()
             async with member.listen(place) as answer:
-                return await answer.all()
+                return await answer.messages()
 
         *said, last = workers.run(main)
     assert [each["params"]["data"].split()[0] for each in said] == [str(n) for n in range(100)]

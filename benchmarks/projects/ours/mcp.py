@@ -1,4 +1,4 @@
-"""The tools: `add` and `tell` are asynchronous where the server is."""
+"""The tools: `add` and `tell` are asynchronous where the server is, `add_other` where it is not."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ if os.environ.get("DOOR") == "asgi":
         return a + b
 
     @mcp.tool
+    def add_other(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    @mcp.tool
     async def tell(number: int, ctx: Context, pause: int = 0) -> int:
         """Say three things, then return the number; wait, if asked to, after the first."""
         for count in range(3):
@@ -30,6 +35,11 @@ else:
 
     @mcp.tool
     def add(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    @mcp.tool
+    async def add_other(a: int, b: int) -> int:
         """Add two numbers."""
         return a + b
 
@@ -61,5 +71,5 @@ def note(title: str, text: str, urgent: bool = False) -> str:
     return f"{title}: {text}"
 
 
-for number in range(46):
+for number in range(45):
     mcp.tool(note, name=f"note_{number:02}")

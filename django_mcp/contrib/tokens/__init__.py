@@ -12,5 +12,5 @@ of each secret, never the secret: it is shown once, when the token is issued.
 
 Where things are: ``secret`` says what a secret looks like, ``models`` issues, revokes and rotates,
 ``auth`` admits requests, ``challenge`` writes the header of a refusal, ``clock`` tells the time,
-``cleanup`` deletes what has ended, ``mcp_commands`` adds ``manage.py mcp token``.
+``deletion`` deletes what has ended, ``mcp_commands`` adds ``manage.py mcp token``.
 """

@@ -53,7 +53,7 @@ class IssueForm(ModelForm):
         return [line.strip() for line in lines if line.strip()]
 
 
-class StateFilter(admin.SimpleListFilter):
+class TokenStateFilter(admin.SimpleListFilter):
     """Filters by the state, which is computed rather than stored."""
 
     title = _("state")
@@ -75,7 +75,12 @@ class TokenAdmin(EndingAdmin):
     form = IssueForm
     # What one looks for comes first: a narrow screen shows no more than that.
     list_display = ("label", "badge", "remaining", "user", "opened_servers", "activity")
-    list_filter = (StateFilter, ("last_used", admin.EmptyFieldListFilter), "created", "expires")
+    list_filter = (
+        TokenStateFilter,
+        ("last_used", admin.EmptyFieldListFilter),
+        "created",
+        "expires",
+    )
     list_select_related = ("user",)
     raw_id_fields = ("user",)  # without links to add or change a user; see _choice_of_user()
     actions = ("revoke", "delete_selected")

@@ -12,8 +12,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from ...conf import get_settings
 from ...management.users import find_user
-from ...store.cleanup import Batch, Kind
-from .cleanup import delete_expired
+from ...store.cleanup import CleanupRule, CleanupStep
+from .deletion import delete_expired
 from .models import Token
 from .secret import PREFIX_LENGTH, SCHEME, digest_of, is_well_formed, prefix_of
 
@@ -35,14 +35,14 @@ def add_commands(subcommands: argparse._SubParsersAction[CommandParser]) -> None
         named.set_defaults(run=run)
 
 
-def prunable() -> list[Kind]:
+def prunable() -> list[CleanupRule]:
     """Let ``mcp prune`` remove tokens that ended as long ago as sessions that it removes."""
     kept = dt.timedelta(seconds=get_settings().retention_seconds)
 
-    def forget(limit: int) -> Batch:
-        return Batch(delete_expired(kept, batch_size=limit), more=False)
+    def forget(limit: int) -> CleanupStep:
+        return CleanupStep(delete_expired(kept, batch_size=limit), more=False)
 
-    return [Kind("tokens that have ended", lambda: Token.objects.ended(before=kept), forget)]
+    return [CleanupRule("tokens that have ended", lambda: Token.objects.ended(before=kept), forget)]
 
 
 def _add_create(parser: CommandParser) -> None:

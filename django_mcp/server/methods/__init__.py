@@ -1,4 +1,9 @@
-"""The protocol's surface: every method that a client may call, and who answers it."""
+"""The protocol's surface: every method that a client may call, and the handler that answers it.
+
+A handler is given the server, the exchange and the parameters, and returns a result, or the call
+of a function of the site from which one comes. Only ``dispatch`` and what needs to know the methods
+imports this; begin with ``METHODS``, and from there with :mod:`.tools`.
+"""
 
 from __future__ import annotations
 
@@ -13,33 +18,26 @@ from ...protocol.bounded import MAX_ITEMS, Validator
 from ...protocol.lifecycle import SessionInfo
 from ...protocol.messages import Notification
 from ...protocol.versions import LEGACY, MODERN, REVISIONS, Revision
-from ..calling import Outcome
-from ..capabilities import FEATURES
 from ..exchange import Exchange
+from ..function_call import HandlerOutcome
 from ..registry import MCPServer
-from . import completion, lifecycle, logging, prompts, resources, subscriptions, tools
+from . import base_protocol, completion, prompts, resources, subscriptions, tools
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
     """One method: its handler, what its parameters must be, and where it exists."""
 
-    handler: Callable[[Exchange, Any], Outcome]
+    handler: Callable[[MCPServer, Exchange, Any], HandlerOutcome]
     params: Validator[Any]
     revisions: tuple[Revision, ...] = REVISIONS
     feature: str | None = None
     """The capability without which the method does not exist."""
     touches_database: bool = False
-    speaks: bool = False
-    """Whether the function behind it may tell or ask the client something before it returns."""
-    streams: bool = False
-    """Whether the answer is always a stream."""
-
-    def serves(self, server: MCPServer, revision: Revision) -> bool:
-        """Return whether ``server`` answers the method in ``revision``."""
-        if revision not in self.revisions:
-            return False
-        return self.feature is None or FEATURES[self.feature](server)
+    sends_messages: bool = False
+    """Whether the client may get notifications or requests before the answer."""
+    stays_open: bool = False
+    """Whether its connection stays open for what happens later, so that the answer is a stream."""
 
 
 def _of(params: type[BaseModel]) -> Validator[Any]:
@@ -51,17 +49,17 @@ METHODS: Final = {
         completion.complete, _of(mcp_types.CompleteRequestParams), feature="completions"
     ),
     "initialize": Method(
-        lifecycle.initialize,
+        base_protocol.initialize,
         _of(mcp_types.InitializeRequestParams),
         LEGACY,
         touches_database=True,
     ),
     "logging/setLevel": Method(
-        logging.set_level, _of(mcp_types.SetLevelRequestParams), LEGACY, touches_database=True
+        base_protocol.set_level, _of(mcp_types.SetLevelRequestParams), LEGACY, touches_database=True
     ),
-    "ping": Method(lifecycle.ping, _of(mcp_types.RequestParams), LEGACY),
+    "ping": Method(base_protocol.ping, _of(mcp_types.RequestParams), LEGACY),
     "prompts/get": Method(
-        prompts.get, _of(mcp_types.GetPromptRequestParams), feature="prompts", speaks=True
+        prompts.get, _of(mcp_types.GetPromptRequestParams), feature="prompts", sends_messages=True
     ),
     "prompts/list": Method(
         prompts.list_prompts, _of(mcp_types.PaginatedRequestParams), feature="prompts"
@@ -70,7 +68,10 @@ METHODS: Final = {
         resources.list_resources, _of(mcp_types.PaginatedRequestParams), feature="resources"
     ),
     "resources/read": Method(
-        resources.read, _of(mcp_types.ReadResourceRequestParams), feature="resources", speaks=True
+        resources.read,
+        _of(mcp_types.ReadResourceRequestParams),
+        feature="resources",
+        sends_messages=True,
     ),
     "resources/subscribe": Method(
         subscriptions.subscribe,
@@ -89,22 +90,22 @@ METHODS: Final = {
         feature="resources",
         touches_database=True,
     ),
-    "server/discover": Method(lifecycle.discover, _of(mcp_types.RequestParams), MODERN),
+    "server/discover": Method(base_protocol.discover, _of(mcp_types.RequestParams), MODERN),
     "subscriptions/listen": Method(
         subscriptions.listen,
         _of(mcp_types.SubscriptionsListenRequestParams),
         MODERN,
         touches_database=True,
-        speaks=True,
-        streams=True,
+        sends_messages=True,
+        stays_open=True,
     ),
     "tools/call": Method(
-        tools.call, _of(mcp_types.CallToolRequestParams), feature="tools", speaks=True
+        tools.call, _of(mcp_types.CallToolRequestParams), feature="tools", sends_messages=True
     ),
     "tools/list": Method(tools.list_tools, _of(mcp_types.PaginatedRequestParams), feature="tools"),
 }
 
 NOTIFICATIONS: Final[dict[str, Callable[[Notification, SessionInfo, str], None]]] = {
-    "notifications/cancelled": lifecycle.cancel,
-    "notifications/initialized": lifecycle.initialized,
+    "notifications/cancelled": base_protocol.cancel,
+    "notifications/initialized": base_protocol.initialized,
 }

@@ -9,13 +9,12 @@ from typing import Any, Final
 from mcp_types import CompleteRequestParams, Completion, PromptReference
 
 from ...protocol.errors import MCPError, invalid_params
-from ..calling import Call, Outcome, Result
-from ..exception_table import FailureKind
+from ..exception_table import Failure, FailureKind
 from ..exchange import Exchange
-from ..failures import Failure, Rescue
+from ..function_call import FunctionCall, HandlerOutcome
 from ..primitives import Primitive
-from ..results import dump
-from ..transactions import around_function
+from ..registry import MCPServer
+from ..results import Result, dump
 
 MAX_VALUES: Final = 100
 """2025-11-25, server/utilities/completion, "Completion Results"."""
@@ -23,34 +22,36 @@ MAX_VALUES: Final = 100
 NOTHING: Final[dict[str, Any]] = {"completion": {"values": [], "total": 0, "hasMore": False}}
 
 
-def complete(exchange: Exchange, params: CompleteRequestParams) -> Outcome:
+def complete(
+    server: MCPServer, exchange: Exchange, params: CompleteRequestParams
+) -> HandlerOutcome:
     """Suggest values for an argument of a prompt or a resource template."""
     reference = params.ref.name if isinstance(params.ref, PromptReference) else params.ref.uri
-    target = _target(exchange, reference, is_prompt=isinstance(params.ref, PromptReference))
+    target = _target(server, reference, is_prompt=isinstance(params.ref, PromptReference))
     if target is None or not target.allows(exchange.principal.user):
         raise _unknown(reference)
-    completion = exchange.server.find_completion(reference, params.argument.name)
+    completion = server.find_completion(reference, params.argument.name)
     if completion is None:
         return Result(NOTHING)
     arguments: dict[str, Any] = {"value": params.argument.value}
     if completion.takes_arguments:
         chosen = params.context.arguments if params.context else None
         arguments["arguments"] = dict(chosen or {}) if _has_context(exchange) else {}
-    if completion.context_parameter is not None:
-        arguments[completion.context_parameter] = completion.context_type(exchange)
+    if completion.context is not None:
+        arguments[completion.context.name] = completion.context.type(exchange)
 
-    def tell(failure: Failure) -> Outcome:
-        hidden = failure.kind is FailureKind.REFUSED
+    def fail(failure: Failure) -> HandlerOutcome:
+        hidden = failure.kind is FailureKind.DENIED
         raise _unknown(reference) if hidden else invalid_params(failure.text)
 
-    return Call(
+    return FunctionCall(
         function=completion.function,
         arguments=arguments,
-        peer=exchange.peer,
+        server=server,
+        exchange=exchange,
         is_async=completion.is_async,
         finish=_finish,
-        rescue=Rescue(exchange, tell),
-        scope=lambda: around_function(atomic=True),
+        fail=fail,
     )
 
 
@@ -58,10 +59,10 @@ def _has_context(exchange: Exchange) -> bool:
     return exchange.revision.completion_context
 
 
-def _target(exchange: Exchange, reference: str, *, is_prompt: bool) -> Primitive | None:
+def _target(server: MCPServer, reference: str, *, is_prompt: bool) -> Primitive | None:
     if is_prompt:
-        return exchange.server.find_prompt(reference)
-    return next((each for each in exchange.server.resources if each.key == reference), None)
+        return server.find_prompt(reference)
+    return next((each for each in server.resources if each.key == reference), None)
 
 
 def _finish(value: Completion | Iterable[Any]) -> Result:

@@ -8,62 +8,65 @@ from mcp_types import GetPromptRequestParams, GetPromptResult, PaginatedRequestP
 
 from ...protocol.errors import MCPError, invalid_params
 from ...protocol.versions import fit_content
-from ..calling import Call, Outcome, Result
-from ..exception_table import FailureKind
+from ..arguments import ArgumentError
+from ..exception_table import Failure, FailureKind
 from ..exchange import Exchange
-from ..failures import Failure, Rescue
-from ..paging import describe, list_caching, listed, page, read_cursor
+from ..function_call import FunctionCall, HandlerOutcome
+from ..paging import describe, list_caching, list_result, page, read_cursor
 from ..primitives import Prompt
-from ..questions.calls import asking
-from ..results import dump, prompt_messages, settle
-from ..signature import ArgumentError
-from ..transactions import around_function
+from ..questions.asking import Questions
+from ..registry import MCPServer
+from ..results import Result, collect, dump, prompt_messages
 
 
-def list_prompts(exchange: Exchange, params: PaginatedRequestParams) -> Result:
+def list_prompts(server: MCPServer, exchange: Exchange, params: PaginatedRequestParams) -> Result:
     """List the prompts that the caller may use."""
-    prompts = exchange.server.prompts
+    prompts = server.prompts
     visible, following = page(prompts, read_cursor(params.cursor, exchange), exchange)
     described = describe("Prompt", visible, exchange.revision)
     caching, key = list_caching(prompts, exchange), (visible, exchange.revision)
-    return listed("prompts", described, following, caching, exchange, key)
+    return list_result("prompts", described, following, caching, exchange, key)
 
 
-def get(exchange: Exchange, params: GetPromptRequestParams) -> Outcome:
+def get(server: MCPServer, exchange: Exchange, params: GetPromptRequestParams) -> HandlerOutcome:
     """Get a prompt's messages (2025-11-25, server/prompts, "Error Handling": -32602)."""
-    prompt = exchange.server.find_prompt(params.name)
+    prompt = server.find_prompt(params.name)
     if prompt is None or not prompt.allows(exchange.principal.user):
         raise _unknown(params.name)
     exchange.guard = prompt.guard
+    questions = Questions(exchange, prompt.key, params.arguments)
     try:
         values = prompt.signature.bind(
             params.arguments or {},
             strict=exchange.settings.strict_arguments,
             exchange=exchange,
+            questions=questions,
         )
     except ArgumentError as error:
         raise invalid_params(str(error)) from None
+    questions.open()
 
-    def tell(failure: Failure) -> Outcome:
+    def fail(failure: Failure) -> HandlerOutcome:
         # A prompt has no result that could carry an error, so what the function wants to say goes
         # into the protocol's own.
-        hidden = failure.kind is FailureKind.REFUSED
+        hidden = failure.kind is FailureKind.DENIED
         raise _unknown(params.name) if hidden else invalid_params(failure.text)
 
-    call = Call(
-        function=prompt.signature.function,
+    return FunctionCall(
+        function=prompt.signature.asking(exchange, questions),
         arguments=values,
-        peer=exchange.peer,
+        server=server,
+        exchange=exchange,
+        questions=questions,
         is_async=prompt.signature.is_async,
         finish=lambda value: Result(_result(prompt, value, exchange)),
-        rescue=Rescue(exchange, tell),
-        scope=lambda: around_function(atomic=prompt.atomic),
+        fail=fail,
+        atomic=prompt.atomic,
     )
-    return asking(call, prompt.signature, exchange, target=prompt.key, arguments=params.arguments)
 
 
 def _result(prompt: Prompt, value: Any, exchange: Exchange) -> dict[str, Any]:
-    value = settle(value)
+    value = collect(value)
     if isinstance(value, GetPromptResult):
         result = dump(value)
     else:

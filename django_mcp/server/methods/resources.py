@@ -4,105 +4,125 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any
 
 import mcp_types
 from mcp_types import PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResult
 
+from ... import content
 from ...protocol.cursors import Cursor, invalid_cursor
 from ...protocol.errors import MCPError, invalid_params
 from ...protocol.topics import Topic
 from ...protocol.versions import Revision, fit, fit_contents
-from .. import content
-from ..calling import Caching, Call, Outcome, Result
-from ..exception_table import FailureKind
+from ..arguments import ArgumentError
+from ..exception_table import Failure, FailureKind
 from ..exchange import Exchange
-from ..failures import Failure, Rescue
-from ..paging import REGISTERED, describe, list_caching, listed, page, read_cursor
+from ..function_call import FunctionCall, HandlerOutcome
+from ..paging import REGISTERED, describe, list_caching, list_result, page, read_cursor
 from ..primitives import Resource
-from ..questions.calls import asking
+from ..questions.asking import Questions
 from ..registry import MCPServer
-from ..results import as_text, dump, settle
-from ..signature import ArgumentError, Signature
-from ..transactions import around_function
+from ..results import Caching, Result, as_text, collect, dump
+from ..signature import Signature
 
 
-def list_templates(exchange: Exchange, params: PaginatedRequestParams) -> Result:
+def list_templates(server: MCPServer, exchange: Exchange, params: PaginatedRequestParams) -> Result:
     """List the resource templates that the caller may use."""
-    templates = [resource for resource in exchange.server.resources if resource.is_template]
+    templates = [resource for resource in server.resources if resource.is_template]
     visible, following = page(templates, read_cursor(params.cursor, exchange), exchange)
     described = describe("ResourceTemplate", visible, exchange.revision)
     caching, key = list_caching(templates, exchange), (visible, exchange.revision)
-    return listed("resourceTemplates", described, following, caching, exchange, key)
+    return list_result("resourceTemplates", described, following, caching, exchange, key)
 
 
-def list_resources(exchange: Exchange, params: PaginatedRequestParams) -> Outcome:
+def list_resources(
+    server: MCPServer, exchange: Exchange, params: PaginatedRequestParams
+) -> HandlerOutcome:
     """List resources: first what was registered, then what each listing function yields.
 
     They share pages: where one source ends, the next one goes on.
     """
     cursor = read_cursor(params.cursor, exchange)
     if cursor.source != REGISTERED:
-        return _fill([], _listings_from(cursor.source, exchange), cursor.last, exchange)
-    visible, following = page(_plain(exchange), cursor, exchange)
+        return _fill(
+            [], _listings_from(cursor.source, server, exchange), cursor.last, server, exchange
+        )
+    visible, following = page(_plain(server), cursor, exchange)
     described = describe("Resource", visible, exchange.revision)
-    listings = _listings(exchange)
+    listings = _listings(server, exchange)
     if following is not None or not listings:
         key = (visible, exchange.revision)
-        return listed("resources", described, following, _caching(exchange), exchange, key)
-    return _fill(described, listings, None, exchange)
+        return list_result(
+            "resources", described, following, _caching(server, exchange), exchange, key
+        )
+    return _fill(described, listings, None, server, exchange)
 
 
-def read(exchange: Exchange, params: ReadResourceRequestParams) -> Outcome:
+def read(
+    server: MCPServer, exchange: Exchange, params: ReadResourceRequestParams
+) -> HandlerOutcome:
     """Read a resource; what cannot be seen does not exist."""
     private = not exchange.is_public
-    for resource, variables in exchange.server.find_resources(params.uri):
+    for resource, variables in server.find_resources(params.uri):
         private = private or resource.permission is not None
         if not resource.allows(exchange.principal.user):
             continue
+        questions = Questions(exchange, params.uri)
         try:
-            values = resource.signature.bind(variables, exchange=exchange)
+            values = resource.signature.bind(variables, exchange=exchange, questions=questions)
         except ArgumentError:
             continue
         exchange.guard = resource.guard
         private = private or resource.signature.depends_on_caller
         caching = Caching(resource.ttl_ms, "private" if private else "public")
-        return _read(resource, params.uri, values, caching, exchange)
+        questions.open()
+        return FunctionCall(
+            function=resource.signature.asking(exchange, questions),
+            arguments=values,
+            is_async=resource.signature.is_async,
+            server=server,
+            exchange=exchange,
+            finish=partial(_finish, resource, params.uri, caching, exchange.revision),
+            fail=partial(_fail, params.uri, exchange.revision),
+            questions=questions,
+            atomic=resource.atomic,
+        )
     raise _not_found(params.uri, exchange.revision)
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
-    """What changes at a URI, and what may serve it, as far as can be told beforehand."""
+class ResourceAtURI:
+    """What changes at a URI, and the resources that may serve it, as far as is known beforehand."""
 
     topic: Topic
-    ways: frozenset[Resource]
+    candidates: frozenset[Resource]
 
 
-def look_up(uri: str, server: MCPServer) -> Served | None:
+def resource_at(uri: str, server: MCPServer) -> ResourceAtURI | None:
     """Return what is at ``uri``, whoever may read it."""
     if "\x00" in uri:
         return None  # legal in JSON, and no database keeps it
     topic: Topic | None = None
-    ways: list[Resource] = []
+    candidates: list[Resource] = []
     for resource, variables in server.find_resources(uri):
         topic = topic or resource.topic(uri, variables)
         if _fits(resource, variables):
-            ways.append(resource)
-    return Served(topic, frozenset(ways)) if topic is not None and ways else None
+            candidates.append(resource)
+    return ResourceAtURI(topic, frozenset(candidates)) if topic is not None and candidates else None
 
 
 def is_readable(uri: str, server: MCPServer, user: Any) -> bool:
-    """Return whether a user may read what is at ``uri``, as far as can be told beforehand."""
-    served = look_up(uri, server)
-    return served is not None and any(resource.allows(user) for resource in served.ways)
+    """Return whether a user may read what is at ``uri``, as far as is known beforehand."""
+    served = resource_at(uri, server)
+    return served is not None and any(resource.allows(user) for resource in served.candidates)
 
 
-def readable_topic(uri: str, exchange: Exchange) -> Topic:
+def readable_topic(uri: str, server: MCPServer, exchange: Exchange) -> Topic:
     """Return what changes at ``uri``; refuse it as reading would be, if the caller may not."""
-    served, user = look_up(uri, exchange.server), exchange.principal.user
-    if served is None or not any(resource.allows(user) for resource in served.ways):
+    served, user = resource_at(uri, server), exchange.principal.user
+    if served is None or not any(resource.allows(user) for resource in served.candidates):
         raise _not_found(uri, exchange.revision)
     return served.topic
 
@@ -115,39 +135,28 @@ def _fits(resource: Resource, variables: Mapping[str, str]) -> bool:
     return True
 
 
-def _read(
-    resource: Resource, uri: str, values: dict[str, Any], caching: Caching, exchange: Exchange
-) -> Call:
-    def finish(value: Any) -> Result:
-        return Result(_contents(resource, uri, value, exchange), caching)
-
-    def tell(failure: Failure) -> Outcome:
-        if failure.kind is FailureKind.TOLD:
-            raise invalid_params(failure.text, {"uri": uri})
-        raise _not_found(uri, exchange.revision)
-
-    call = Call(
-        function=resource.signature.function,
-        arguments=values,
-        peer=exchange.peer,
-        is_async=resource.signature.is_async,
-        finish=finish,
-        rescue=Rescue(exchange, tell),
-        scope=lambda: around_function(atomic=resource.atomic),
-    )
-    return asking(call, resource.signature, exchange, target=uri)
+def _finish(
+    resource: Resource, uri: str, caching: Caching, revision: Revision, value: Any
+) -> Result:
+    return Result(_contents(resource, uri, value, revision), caching)
 
 
-def _contents(resource: Resource, uri: str, value: Any, exchange: Exchange) -> dict[str, Any]:
-    value = settle(value)
+def _fail(uri: str, revision: Revision, failure: Failure) -> HandlerOutcome:
+    if failure.kind is FailureKind.EXPLAINED:
+        raise invalid_params(failure.text, {"uri": uri})
+    raise _not_found(uri, revision)
+
+
+def _contents(resource: Resource, uri: str, value: Any, revision: Revision) -> dict[str, Any]:
+    value = collect(value)
     body: dict[str, Any] = {}
     if isinstance(value, ReadResourceResult):
         items: Sequence[Any] = value.contents
         body |= {"_meta": value.meta} if value.meta else {}
     else:
         items = value if _is_contents(value) else [value]
-    contents = [_content(item, resource, uri, exchange) for item in items]
-    body["contents"] = [fit_contents(item, exchange.revision) for item in contents]
+    contents = [_content(item, resource, uri) for item in items]
+    body["contents"] = [fit_contents(item, revision) for item in contents]
     return body
 
 
@@ -157,7 +166,7 @@ def _is_contents(value: Any) -> bool:
     )
 
 
-def _content(item: Any, resource: Resource, uri: str, exchange: Exchange) -> dict[str, Any]:
+def _content(item: Any, resource: Resource, uri: str) -> dict[str, Any]:
     if isinstance(item, mcp_types.ResourceContents):
         return dump(item)
     mime_type = resource.mime_type
@@ -167,43 +176,52 @@ def _content(item: Any, resource: Resource, uri: str, exchange: Exchange) -> dic
 
 
 def _fill(
-    items: list[dict[str, Any]], listings: Sequence[Resource], last: str | None, exchange: Exchange
-) -> Outcome:
+    items: list[dict[str, Any]],
+    listings: Sequence[Resource],
+    last: str | None,
+    server: MCPServer,
+    exchange: Exchange,
+) -> HandlerOutcome:
     """Fill up a page that has ``items``; the first of ``listings`` goes on after ``last``."""
     if listings and len(items) < exchange.settings.page_size:
-        return _list_by_function(items, listings, last, exchange)
+        return _list_by_function(items, listings, last, server, exchange)
     # Whether the next function yields anything is not asked for the sake of the cursor alone.
     following = Cursor(listings[0].key, last) if listings else None
-    return listed("resources", items, following, _caching(exchange), exchange)
+    return list_result("resources", items, following, _caching(server, exchange), exchange)
 
 
 def _list_by_function(
-    items: list[dict[str, Any]], listings: Sequence[Resource], last: str | None, exchange: Exchange
-) -> Call:
+    items: list[dict[str, Any]],
+    listings: Sequence[Resource],
+    last: str | None,
+    server: MCPServer,
+    exchange: Exchange,
+) -> FunctionCall:
     listing = listings[0].listing
     assert listing is not None
 
-    def finish(value: Any) -> Outcome:
+    def finish(value: Any) -> HandlerOutcome:
         taken, more = _take(value, listing, last, exchange.settings.page_size - len(items))
         described = [fit("Resource", _listed_resource(item), exchange.revision) for item in taken]
         if more:
-            return _fill(items + described, listings, described[-1]["uri"], exchange)
-        return _fill(items + described, listings[1:], None, exchange)
+            return _fill(items + described, listings, described[-1]["uri"], server, exchange)
+        return _fill(items + described, listings[1:], None, server, exchange)
 
-    def tell(failure: Failure) -> Outcome:
-        if failure.kind is FailureKind.TOLD:
+    def fail(failure: Failure) -> HandlerOutcome:
+        if failure.kind is FailureKind.EXPLAINED:
             raise invalid_params(failure.text)
         # Who may not see what a function lists is shown the rest, as with one that is hidden.
-        return _fill(items, listings[1:], None, exchange)
+        return _fill(items, listings[1:], None, server, exchange)
 
-    return Call(
+    return FunctionCall(
         function=listing.function,
         arguments=_bind(listing, last, exchange),
-        peer=exchange.peer,
+        server=server,
+        exchange=exchange,
         is_async=listing.is_async,
         finish=finish,
-        rescue=Rescue(exchange, tell, _LISTED),
-        scope=lambda: around_function(atomic=True),
+        fail=fail,
+        failure_kinds=_LISTED,
     )
 
 
@@ -234,32 +252,32 @@ def _listed_resource(item: Any) -> dict[str, Any]:
     return described
 
 
-def _plain(exchange: Exchange) -> list[Resource]:
-    return [resource for resource in exchange.server.resources if not resource.is_template]
+def _plain(server: MCPServer) -> list[Resource]:
+    return [resource for resource in server.resources if not resource.is_template]
 
 
-def _listings_from(source: str, exchange: Exchange) -> list[Resource]:
-    listings = [each for each in _listings(exchange) if each.key >= source]
+def _listings_from(source: str, server: MCPServer, exchange: Exchange) -> list[Resource]:
+    listings = [each for each in _listings(server, exchange) if each.key >= source]
     if not listings or listings[0].key != source:
         raise invalid_cursor()
     return listings
 
 
-def _listings(exchange: Exchange) -> list[Resource]:
+def _listings(server: MCPServer, exchange: Exchange) -> list[Resource]:
     # Permissions are asked for before the first function runs: what follows an asynchronous one
     # is on the event loop, where the database must not be touched.
     user = exchange.principal.user
-    return [each for each in exchange.server.resources if each.listing and each.allows(user)]
+    return [each for each in server.resources if each.listing and each.allows(user)]
 
 
-def _caching(exchange: Exchange) -> Caching:
+def _caching(server: MCPServer, exchange: Exchange) -> Caching:
     # All pages of a list have one scope, and what a function lists may depend on the caller.
-    if any(resource.listing for resource in exchange.server.resources):
+    if any(resource.listing for resource in server.resources):
         return Caching(0, "private")
-    return list_caching(_plain(exchange), exchange)
+    return list_caching(_plain(server), exchange)
 
 
-_LISTED = frozenset({FailureKind.TOLD, FailureKind.REFUSED})
+_LISTED = frozenset({FailureKind.EXPLAINED, FailureKind.DENIED})
 """What a function that lists can say: there is nothing that it could miss."""
 
 

@@ -1,9 +1,8 @@
-"""Hearing of changes: ``resources/subscribe`` in a session, ``subscriptions/listen`` without."""
+"""Notifications of changes: ``resources/subscribe`` in a session, else ``subscriptions/listen``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -15,128 +14,132 @@ from mcp_types import (
     UnsubscribeRequestParams,
 )
 
-from ...principal import Guard
+from ...auth import Guard
 from ...protocol.errors import invalid_params
 from ...protocol.messages import Notification
-from ...protocol.topics import Kind, Topic, too_many_subscriptions
-from ...store.changes.subscription_rows import Subscriptions
-from ..calling import Call, Outcome, Result
-from ..capabilities import FEATURES
+from ...protocol.topics import Topic, TopicKind, too_many_subscriptions
+from ...store.changes import subscription_rows
 from ..exchange import Exchange
-from .resources import Served, look_up, readable_topic
+from ..function_call import FunctionCall, HandlerOutcome
+from ..registry import MCPServer
+from ..results import Result
+from .resources import ResourceAtURI, readable_topic, resource_at
 
 SUBSCRIPTION_ID: Final = "io.modelcontextprotocol/subscriptionId"
 
 _LISTS: Final = {
-    Kind.TOOLS: "toolsListChanged",
-    Kind.PROMPTS: "promptsListChanged",
-    Kind.RESOURCES: "resourcesListChanged",
+    TopicKind.TOOLS: "toolsListChanged",
+    TopicKind.PROMPTS: "promptsListChanged",
+    TopicKind.RESOURCES: "resourcesListChanged",
 }
 _RESOURCES: Final = "resourceSubscriptions"
 
 MAX_URI_CHARACTERS: Final = 256 * 1024
-"""Of the URIs that one request wants to hear of, together."""
+"""Of the URIs that one request subscribes to, together."""
 
 
-def subscribe(exchange: Exchange, params: SubscribeRequestParams) -> Result:
-    """Tell a session when a resource changes (2025-11-25, server/resources, "Subscriptions")."""
-    topic = readable_topic(params.uri, exchange)
+def subscribe(server: MCPServer, exchange: Exchange, params: SubscribeRequestParams) -> Result:
+    """Notify a session when a resource changes (2025-11-25, server/resources, "Subscriptions")."""
+    topic = readable_topic(params.uri, server, exchange)
     if exchange.session is not None:
-        Subscriptions(exchange.server.name).subscribe(exchange.session, topic)
+        subscription_rows.subscribe(exchange.server_name, exchange.session, topic)
     return Result({})
 
 
-def unsubscribe(exchange: Exchange, params: UnsubscribeRequestParams) -> Result:
-    """Tell a session no more; what it was not subscribed to needs no error."""
+def unsubscribe(server: MCPServer, exchange: Exchange, params: UnsubscribeRequestParams) -> Result:
+    """End a subscription; that there was none is no error."""
     if exchange.session is not None and len(params.uri) <= MAX_URI_CHARACTERS:
-        topic = exchange.server.topic_of(params.uri)
-        Subscriptions(exchange.server.name).unsubscribe(exchange.session, topic)
+        topic = server.topic_of(params.uri)
+        subscription_rows.unsubscribe(exchange.session, topic)
     return Result({})
 
 
-def listen(exchange: Exchange, params: SubscriptionsListenRequestParams) -> Outcome:
-    """Tell of changes for as long as the client stays (2026-07-28, basic/patterns/subscriptions).
+def listen(
+    server: MCPServer, exchange: Exchange, params: SubscriptionsListenRequestParams
+) -> HandlerOutcome:
+    """Notify of changes while the connection is open (2026-07-28, basic/patterns/subscriptions).
 
-    Where the connection cannot be kept open, the answer is that nothing will be told, and the end.
+    Where it cannot be kept open, an empty filter is acknowledged, and the request is answered.
     """
     meta = {SUBSCRIPTION_ID: exchange.request.id}
-    granted = _granted(params.notifications, exchange) if exchange.peer.stays else _Granted()
+    can_listen = exchange.peer.can_listen
+    granted = _granted(params.notifications, server, exchange) if can_listen else _Granted()
     opening = Notification(
         "notifications/subscriptions/acknowledged",
-        {"_meta": meta, "notifications": granted.honoured()},
+        {"_meta": meta, "notifications": granted.as_filter()},
     )
     ending = Result({"_meta": meta})
     exchange.guard = _guard_of(granted.resources)
-    if not exchange.peer.stays:
-        exchange.peer.tell(opening.method, opening.params)
+    if not can_listen:
+        exchange.peer.notify(opening.method, opening.params)
         return ending
 
     async def begin() -> None:
         await exchange.peer.listen(
-            opening, {topic: topic.notification(meta) for topic in granted.topics()}, exchange.guard
+            opening, {topic: topic.notification(meta) for topic in granted.topics()}
         )
 
-    return Call(
+    return FunctionCall(
         function=begin,
         arguments={},
-        peer=exchange.peer,
+        server=server,
+        exchange=exchange,
         is_async=True,
         finish=lambda nothing: ending,
-        rescue=None,
-        scope=nullcontext,
+        fail=None,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Granted:
-    """What of a client's wish will be told: what there is, and may be seen."""
+    """The part of a client's filter that is granted: what there is, and the caller may see."""
 
-    lists: Sequence[Kind] = ()
-    resources: Sequence[Served] = ()
+    lists: Sequence[TopicKind] = ()
+    resources: Sequence[ResourceAtURI] = ()
 
-    def honoured(self) -> dict[str, Any]:
-        """Return it as the client is told of it."""
+    def as_filter(self) -> dict[str, Any]:
+        """Return it as the filter that is acknowledged."""
         lists: dict[str, Any] = {_LISTS[kind]: True for kind in self.lists}
         uris = [each.topic.uri for each in self.resources]
         return {**lists, _RESOURCES: uris} if uris else lists
 
     def topics(self) -> list[Topic]:
-        """Return what is heard of."""
+        """Return what the client is notified of."""
         return [*map(Topic, self.lists), *(each.topic for each in self.resources)]
 
 
-def _granted(wish: SubscriptionFilter, exchange: Exchange) -> _Granted:
-    given = wish.model_dump(by_alias=True, exclude_none=True)
-    lists = [
-        kind for kind, name in _LISTS.items() if given.get(name) and FEATURES[kind](exchange.server)
-    ]
+def _granted(requested: SubscriptionFilter, server: MCPServer, exchange: Exchange) -> _Granted:
+    given = requested.model_dump(by_alias=True, exclude_none=True)
+    lists = [kind for kind, name in _LISTS.items() if given.get(name) and kind in server.features]
     uris = dict.fromkeys(given.get(_RESOURCES, ()))
     if len(uris) > exchange.settings.max_subscriptions:
         raise too_many_subscriptions(exchange.settings.max_subscriptions)
     if sum(map(len, uris)) > MAX_URI_CHARACTERS:
         raise invalid_params(
-            f"The URIs to hear of have more than {MAX_URI_CHARACTERS} characters together; send "
-            "fewer in one request"
+            f"The URIs to subscribe to have more than {MAX_URI_CHARACTERS} characters together; "
+            "send fewer in one request"
         )
-    return _Granted(lists, list(_readable(uris, exchange)))
+    return _Granted(lists, list(_readable(uris, server, exchange)))
 
 
-def _readable(uris: Iterable[str], exchange: Exchange) -> Iterator[Served]:
+def _readable(
+    uris: Iterable[str], server: MCPServer, exchange: Exchange
+) -> Iterator[ResourceAtURI]:
     # Each permission is asked for once in a request: it may take a statement.
     allows = cache(lambda each: each.allows(exchange.principal.user))
     for uri in uris:
-        served = look_up(uri, exchange.server)
-        if served is not None and any(allows(resource) for resource in served.ways):
+        served = resource_at(uri, server)
+        if served is not None and any(allows(resource) for resource in served.candidates):
             yield served
 
 
-def _guard_of(resources: Sequence[Served]) -> Guard | None:
+def _guard_of(resources: Sequence[ResourceAtURI]) -> Guard | None:
     """Return what says whether a user may go on listening to all of these resources.
 
     One that he may read no longer ends the whole: his client listens again to what is left.
     """
-    ways = {each.ways for each in resources}
-    guarded = [each for each in ways if all(resource.permission for resource in each)]
+    candidates = {each.candidates for each in resources}
+    guarded = [each for each in candidates if all(resource.permission for resource in each)]
     if not guarded:
         return None
-    return lambda user: all(any(each.allows(user) for each in way) for way in guarded)
+    return lambda user: all(any(one.allows(user) for one in each) for each in guarded)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from mcp_types import CallToolRequestParams, CallToolResult, PaginatedRequestParams
@@ -12,27 +12,26 @@ from mcp_types import CallToolRequestParams, CallToolResult, PaginatedRequestPar
 from ...protocol import headers
 from ...protocol.errors import invalid_params
 from ...protocol.versions import Revision, fit, fit_content
-from ..calling import Call, Outcome, Result
-from ..exception_table import FailureKind
+from ..arguments import ArgumentError
+from ..exception_table import ALL_KINDS, Failure, FailureKind
 from ..exchange import Exchange
-from ..failures import EVERYTHING, Failure, Rescue
-from ..paging import list_caching, listed, page, read_cursor
+from ..failures import ExceptionTranslator
+from ..function_call import FunctionCall, HandlerOutcome
+from ..paging import list_caching, list_result, page, read_cursor
 from ..primitives import Tool
-from ..questions.calls import asking
-from ..questions.requests import fills_in_forms
+from ..questions.asking import Questions
+from ..questions.input_requests import fills_in_forms
+from ..registry import MCPServer
 from ..results import (
+    COLLECTED_TYPES,
+    Result,
+    collect,
     content_blocks,
     dump,
-    failure,
-    is_object,
     json_text,
-    settle,
-    structured,
-    structured_text,
-    wrap_schema,
+    tool_failure,
 )
-from ..signature import ArgumentError
-from ..transactions import around_function
+from ..structured_output import is_object, structured_text, wrap_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,87 +44,104 @@ class Variant:
     structures_text: bool
 
 
-def list_tools(exchange: Exchange, params: PaginatedRequestParams) -> Result:
+def list_tools(server: MCPServer, exchange: Exchange, params: PaginatedRequestParams) -> Result:
     """List the tools that the caller may use."""
-    tools = exchange.server.tools
+    tools = server.tools
     visible, following = page(tools, read_cursor(params.cursor, exchange), exchange)
     variant = Variant(
         revision=exchange.revision,
         strict=exchange.settings.strict_arguments,
         asks=fills_in_forms(exchange.sender.capabilities, exchange.revision),
-        structures_text=exchange.server.structured_text,
+        structures_text=server.structured_text,
     )
     caching, key = list_caching(tools, exchange), (visible, variant)
-    return listed("tools", _describe(visible, variant), following, caching, exchange, key)
+    return list_result("tools", _describe(visible, variant), following, caching, exchange, key)
 
 
-def call(exchange: Exchange, params: CallToolRequestParams) -> Outcome:
+def call(server: MCPServer, exchange: Exchange, params: CallToolRequestParams) -> HandlerOutcome:
     """Call a tool. What the model can put right comes back as a result, not as an error."""
-    tool = exchange.server.find_tool(params.name)
-    if tool is None or not tool.allows(exchange.principal.user):
+    tool = server.find_tool(params.name)
+    if tool is None or not (tool.permission is None or tool.allows(exchange.principal.user)):
         # 2025-11-25, server/tools, "Error Handling": an unknown tool is a protocol error. One that
         # the caller may not use is as good as unknown.
         raise invalid_params(f"Unknown tool: {params.name[:100]}")
-    exchange.guard = tool.guard
+    if tool.permission is not None:
+        exchange.guard = tool.allows
     arguments = params.arguments or {}
-    if exchange.revision.modern:
-        headers.check_parameters(tool.headers, arguments, exchange.headers)
-    unasked = tool.signature.unasked
-    signature = tool.signature if unasked is None or _asks(exchange) else unasked
+    if tool.headers and exchange.revision.modern:
+        headers.check_parameters(tool.headers, arguments, exchange.http.headers)
+    without_asking = tool.signature.without_asking
+    signature = tool.signature if without_asking is None or _asks(exchange) else without_asking
+    questions: Questions | None = None
+    if signature.depends_on_caller or "requestState" in exchange.request.params:
+        questions = Questions(exchange, tool.key, arguments, once=tool.once)
     try:
         values = signature.bind(
-            arguments, strict=exchange.settings.strict_arguments, exchange=exchange
+            arguments,
+            strict=exchange.settings.strict_arguments,
+            exchange=exchange,
+            questions=questions,
         )
     except ArgumentError as error:
         return _failure(str(error))
     except Exception as error:  # out of a validator of the site's
-        return _rescue(exchange).outcome(error)
-    return asking(
-        _call(tool, values, exchange),
-        signature,
-        exchange,
-        target=tool.key,
-        arguments=arguments,
-        once=tool.once,
+        fail = partial(_fail, exchange.revision)
+        return ExceptionTranslator(server, exchange, fail, ALL_KINDS).outcome(error)
+    function = signature.function
+    if questions is not None:
+        questions.open()
+        function = signature.asking(exchange, questions)
+    return FunctionCall(
+        function=function,
+        arguments=values,
+        is_async=signature.is_async,
+        server=server,
+        exchange=exchange,
+        finish=partial(_finish, tool, values, server, exchange),
+        fail=partial(_fail, exchange.revision),
+        failure_kinds=ALL_KINDS,
+        questions=questions,
+        atomic=tool.atomic,
+        timeout=tool.timeout,
     )
 
 
 def _asks(exchange: Exchange) -> bool:
     # The list goes by what the client can; a call sees whether it can be reached, too.
-    is_reached = exchange.revision.modern or exchange.peer.answers
+    is_reached = exchange.revision.modern or exchange.peer.can_request
     return is_reached and fills_in_forms(exchange.sender.capabilities, exchange.revision)
 
 
-def _call(tool: Tool, values: Mapping[str, Any], exchange: Exchange) -> Call:
-    return Call(
-        function=tool.signature.function,
-        arguments=values,
-        peer=exchange.peer,
-        is_async=tool.signature.is_async,
-        finish=lambda value: _finish(tool, value, values, exchange),
-        rescue=_rescue(exchange),
-        scope=lambda: around_function(atomic=tool.atomic),
-        timeout=tool.timeout,
-    )
+def _fail(revision: Revision, failure: Failure) -> Result:
+    # 2025-11-25, server/tools, "Error Handling": what goes wrong in a tool is a result, which the
+    # model reads, and not an error, which often ends its turn.
+    blocks = [fit_content(block, revision) for block in failure.blocks]
+    body = {"content": blocks, "isError": True}
+    return Result(body, is_tool_result=True, failed=failure.kind is FailureKind.UNEXPECTED)
 
 
-def _rescue(exchange: Exchange) -> Rescue:
-    def tell(failure: Failure) -> Result:
-        # 2025-11-25, server/tools, "Error Handling": what goes wrong in a tool is a result, which
-        # the model reads, and not an error, which often ends its turn.
-        blocks = [fit_content(block, exchange.revision) for block in failure.blocks]
-        body = {"content": blocks, "isError": True}
-        return Result(body, tells_errors=True, failed=failure.kind is FailureKind.FAILED)
-
-    return Rescue(exchange, tell, EVERYTHING)
-
-
-def _finish(tool: Tool, value: Any, values: Mapping[str, Any], exchange: Exchange) -> Result:
-    result = _result(tool, value, exchange)
-    if not result.get("isError"):
+def _finish(
+    tool: Tool, values: Mapping[str, Any], server: MCPServer, exchange: Exchange, value: Any
+) -> Result:
+    revision = exchange.revision
+    if type(value) not in COLLECTED_TYPES:
+        value = collect(value)
+    if isinstance(value, CallToolResult):
+        body = _ready_made(value, revision)
+    elif tool.output is None:
+        body = _unstructured(tool, value, server, revision)
+    else:
+        dumped = tool.output.dump(value)
+        # 2025-06-18, server/tools, "Structured Content": the same as text, for clients without it.
+        blocks = [{"type": "text", "text": json_text(dumped)}]
+        if revision.structured_objects_only and _is_wrapped(tool, revision):
+            dumped = {"result": dumped}
+        body = {"content": blocks, "structuredContent": dumped, "isError": False}
+        body = fit("CallToolResult", body, revision)
+    if tool.invalidates and not body.get("isError"):
         for template in tool.invalidates:
-            exchange.server.notify_resource_updated(template.expand(values))
-    return Result(result, tells_errors=True)
+            server.notify_resource_updated(template.expand(values))
+    return Result(body, is_tool_result=True)
 
 
 @lru_cache(maxsize=64)
@@ -135,8 +151,8 @@ def _describe(tools: tuple[Tool, ...], variant: Variant) -> list[dict[str, Any]]
 
 def _described(tool: Tool, variant: Variant) -> dict[str, Any]:
     described = dict(tool.description)
-    if tool.unasked_schema is not None and not variant.asks:
-        described["inputSchema"] = tool.unasked_schema
+    if tool.schema_without_asking is not None and not variant.asks:
+        described["inputSchema"] = tool.schema_without_asking
     if tool.follows_signature and variant.strict:
         described["inputSchema"] = {**described["inputSchema"], "additionalProperties": False}
     if _is_wrapped(tool, variant.revision):
@@ -149,32 +165,22 @@ def _described(tool: Tool, variant: Variant) -> dict[str, Any]:
 def _is_wrapped(tool: Tool, revision: Revision) -> bool:
     # One answer for the list and for every call, or clients would find that a result breaks the
     # schema they were shown.
+    if not revision.structured_objects_only:
+        return False
     schema = tool.description.get("outputSchema")
-    return schema is not None and revision.structured_objects_only and not is_object(schema)
+    return schema is not None and not is_object(schema)
 
 
-def _result(tool: Tool, value: Any, exchange: Exchange) -> dict[str, Any]:
-    revision = exchange.revision
-    value = settle(value)
-    if isinstance(value, CallToolResult):
-        return _ready_made(value, revision)
-    if tool.output is None:
-        blocks = content_blocks(value)
-        result: dict[str, Any] = {
-            "content": [fit_content(block, revision) for block in blocks],
-            "isError": False,
-        }
-        if tool.text is not None and exchange.server.structured_text:
-            result["structuredContent"] = structured_text(tool.text, value)
-            return fit("CallToolResult", result, revision)
-        return result
-    dumped = structured(tool.output, value)
-    # 2025-06-18, server/tools, "Structured Content": the same as text, for clients without it.
-    text = {"type": "text", "text": json_text(dumped)}
-    if _is_wrapped(tool, revision):
-        dumped = {"result": dumped}
-    result = {"content": [text], "structuredContent": dumped, "isError": False}
-    return fit("CallToolResult", result, revision)
+def _unstructured(tool: Tool, value: Any, server: MCPServer, revision: Revision) -> dict[str, Any]:
+    blocks = [fit_content(block, revision) for block in content_blocks(value)]
+    if tool.text is None or not server.structured_text:
+        return {"content": blocks, "isError": False}
+    text = structured_text(tool.text, value)
+    return fit(
+        "CallToolResult",
+        {"content": blocks, "structuredContent": text, "isError": False},
+        revision,
+    )
 
 
 def _ready_made(value: CallToolResult, revision: Revision) -> dict[str, Any]:
@@ -188,4 +194,4 @@ def _ready_made(value: CallToolResult, revision: Revision) -> dict[str, Any]:
 
 
 def _failure(text: str) -> Result:
-    return Result(failure(text), tells_errors=True)
+    return Result(tool_failure(text), is_tool_result=True)

@@ -1,40 +1,37 @@
-"""Asks the client, in either era, from a function of either colour."""
+"""Asks the client, in either era, from synchronous and asynchronous functions alike."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from asgiref.sync import sync_to_async
 
 from ...protocol.errors import MCPError
-from ..calling import Result
 from ..errors import (
+    AnswerTimedOut,
+    InputRequired,
     QuestionDeclined,
     QuestionFailed,
     QuestionMisplaced,
     QuestionTimedOut,
     QuestionUnsupported,
 )
-from ..ports import AnswerTimedOut
+from ..exchange import Exchange
 from ..transactions import check_may_wait
-from .django_forms import form_of
-from .fields import Invalid
-from .kinds import UNSET, Client, Question
-from .requests import InputRequest
-from .rounds import Bound, InputRequired, Rounds
-
-if TYPE_CHECKING:
-    from ..exchange import Exchange
+from .fields import InvalidAnswer
+from .input_requests import InputRequest
+from .kinds import UNSET, ClientProfile, Question
+from .mrtr import CallIdentity, Rounds
 
 MAX_ATTEMPTS: Final = 3
 """How often a question is asked until its answer fits."""
 
-_WANTED_CHARACTERS: Final = 4_000
-"""Of a question that cannot be asked, how much is told: a form may have thousands of choices."""
+_DESCRIPTION_CHARACTERS: Final = 4_000
+"""Of a question that cannot be asked, how much the model reads: a form may be long."""
 
 _REJECTED: Final = -1
 """2025-11-25, client/sampling, "Error Handling": the user has rejected the request."""
@@ -42,44 +39,63 @@ _REJECTED: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """A question is to be put to the client now."""
+    """A request that is to be sent to the client now."""
 
     number: int
     request: InputRequest
 
 
 @dataclass(frozen=True, slots=True)
-class _Settled:
+class _Answered:
     """A question has its answer."""
 
     value: Any
 
 
-_Dialogue = Generator[_Attempt, Any, Any]
+_Attempts = Generator[_Attempt, Any, Any]
+"""Yields attempts to ask, is sent what the client answers, and returns the value of an answer."""
+
+
+NOT_HERE: Final = (
+    "Nobody can be asked here: only the functions of tools, resources and prompts may ask, and "
+    "only while they run. Ask there, and pass the answer on."
+)
 
 
 class Questions:
-    """The questions of one call. Nothing may be asked until it is opened."""
+    """The questions of one call of a function. Nothing may be asked until they are opened.
 
-    __slots__ = ("_asked", "_bound", "_prepared", "_preparing", "_rounds")
+    ``target`` and ``arguments``, as the client sent them, are what answers belong to; ``once`` says
+    that they count for one call.
+    """
 
-    def __init__(self) -> None:
-        self._bound: Bound | None = None
+    __slots__ = ("_asked", "_call", "_is_open", "_prepared", "_preparing", "_rounds")
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        target: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        once: bool = False,
+    ) -> None:
+        self._call = CallIdentity(exchange, target, arguments or {}, once)
+        self._is_open = False
         self._rounds: Rounds | None = None
         self._asked: list[tuple[str, str]] = []
         self._preparing = 0
         self._prepared: asyncio.Event | None = None
 
-    def open(self, bound: Bound) -> None:
-        """Let questions be asked for a call, which answers belong to.
+    def open(self) -> None:
+        """Let questions be asked from now on.
 
         What comes back from an earlier round is checked before anything runs: raises
-        :class:`MCPError`.
+        :class:`MCPError` if it belongs to another call.
         """
-        self._bound = bound
-        exchange = bound.exchange
+        exchange = self._call.exchange
         if exchange.revision.modern and "requestState" in exchange.request.params:
-            self._rounds = Rounds(bound)
+            self._rounds = Rounds(self._call)
+        self._is_open = True
 
     @property
     def redeems(self) -> bool:
@@ -93,62 +109,60 @@ class Questions:
 
     def close(self) -> None:
         """Let nothing more be asked: the function has returned."""
-        self._bound = None
+        self._is_open = False
         if self._rounds is not None and self._rounds.required:
             raise QuestionMisplaced(
                 "The function has gone on although a question is not answered yet. Do not catch "
                 "BaseException around a question, and await every task that asks one."
             )
 
-    def result(self) -> Result:
-        """Return the result that asks the client for what is still to be answered."""
+    def result(self) -> dict[str, Any]:
+        """Return the body of the result that asks the client for what is still to be answered."""
         assert self._rounds is not None
         return self._rounds.result()
 
     def ask(self, question: Question) -> Any:
         """Return the answer. Only for threads that may wait."""
         _refuse_on_a_loop()
-        bound, key = self._claim(question)
-        dialogue = _dialogue(question, bound.exchange)
-        step = _advance(dialogue)
+        key, exchange = self._take_key(question), self._call.exchange
+        attempts = _attempts(question, exchange)
+        step = _advance(attempts)
         while isinstance(step, _Attempt):
-            if bound.exchange.revision.modern:
-                response = self._answered(key, step, bound)
+            if exchange.revision.modern:
+                response = self._find_answer(key, step)
             else:
                 with _failures(step.request):
-                    response = bound.exchange.peer.ask(*_sent(question, step, bound.exchange))
-            step = _advance(dialogue, response)
+                    response = exchange.peer.request(*_request_arguments(question, step, exchange))
+            step = _advance(attempts, response)
         return step.value
 
     async def aask(self, question: Question) -> Any:
         """Return the answer, without a thread that waits."""
-        bound, key = self._claim(question)
-        dialogue = _dialogue(question, bound.exchange)
+        key = self._take_key(question)
+        attempts = _attempts(question, self._call.exchange)
         # Forms, and the search for open transactions, may touch the database.
         try:
             with self._counted():
-                step = await sync_to_async(_advance)(dialogue)
+                step = await sync_to_async(_advance)(attempts)
                 while isinstance(step, _Attempt):
-                    response = await self._ahear(question, key, step, bound)
-                    step = await sync_to_async(_advance)(dialogue, response)
+                    response = await self._request_answer(question, key, step)
+                    step = await sync_to_async(_advance)(attempts, response)
         except InputRequired:
             await self._all_prepared()
             raise
         return step.value
 
-    async def _ahear(self, question: Question, key: str, step: _Attempt, bound: Bound) -> Any:
-        if bound.exchange.revision.modern:
-            return self._answered(key, step, bound)
+    async def _request_answer(self, question: Question, key: str, step: _Attempt) -> Any:
+        exchange = self._call.exchange
+        if exchange.revision.modern:
+            return self._find_answer(key, step)
         with _failures(step.request):
-            return await bound.exchange.peer.aask(*_sent(question, step, bound.exchange))
+            return await exchange.peer.arequest(*_request_arguments(question, step, exchange))
 
-    def _claim(self, question: Question) -> tuple[Bound, str]:
+    def _take_key(self, question: Question) -> str:
         # At once, before anything is awaited: the order of the questions makes their keys.
-        if self._bound is None:
-            raise QuestionMisplaced(
-                "Nobody can be asked here: only the functions of tools, resources and prompts may "
-                "ask, and only while they run. Ask there, and pass the answer on."
-            )
+        if not self._is_open:
+            raise QuestionMisplaced(NOT_HERE)
         place = sum(kind == question.kind for kind, _ in self._asked) + 1
         key = question.key or f"{question.kind}-{place}"
         if any(key == other for _, other in self._asked):
@@ -156,11 +170,11 @@ class Questions:
                 f"Two questions of this call have the key {key!r}; give each one of its own."
             )
         self._asked.append((question.kind, key))
-        return self._bound, key
+        return key
 
-    def _answered(self, key: str, step: _Attempt, bound: Bound) -> Any:
+    def _find_answer(self, key: str, step: _Attempt) -> Any:
         if self._rounds is None:
-            self._rounds = Rounds(bound)
+            self._rounds = Rounds(self._call)
         return self._rounds.answer(key, step.request, step.number)
 
     @contextmanager
@@ -182,34 +196,34 @@ class Questions:
             await self._prepared.wait()
 
 
-def _dialogue(question: Question, exchange: Exchange) -> _Dialogue:
+def _attempts(question: Question, exchange: Exchange) -> _Attempts:
     """Yield each attempt to ask, take what comes back, and return the answer."""
     check_may_wait()
     capabilities = exchange.sender.capabilities
-    client = Client(exchange.revision, capabilities, form_of)
+    client = ClientProfile(exchange.revision, capabilities)
     request = question.prepare(client)
-    if not request.possible or not (exchange.revision.modern or exchange.peer.answers):
+    if not request.is_supported or not (exchange.revision.modern or exchange.peer.can_request):
         if question.fallback is not UNSET:
             return question.fallback
         raise _unsupported(request)
     problems: tuple[str, ...] = ()
     for number in range(MAX_ATTEMPTS):
-        response = yield _Attempt(number, request.again(problems))
+        response = yield _Attempt(number, request.with_problems(problems))
         try:
             return request.read(response)
-        except Invalid as invalid:
+        except InvalidAnswer as invalid:
             problems = invalid.problems
     raise QuestionFailed(f"No answer fits. {' '.join(problems)} ({request.name})")
 
 
-def _advance(dialogue: _Dialogue, response: Any = None) -> _Attempt | _Settled:
+def _advance(attempts: _Attempts, response: Any = None) -> _Attempt | _Answered:
     try:
-        return dialogue.send(response)
-    except StopIteration as settled:
-        return _Settled(settled.value)
+        return attempts.send(response)
+    except StopIteration as finished:
+        return _Answered(finished.value)
 
 
-def _sent(
+def _request_arguments(
     question: Question, step: _Attempt, exchange: Exchange
 ) -> tuple[str, dict[str, Any], float]:
     seconds = question.timeout or exchange.settings.question_seconds
@@ -229,13 +243,13 @@ def _failures(request: InputRequest) -> Iterator[None]:
 
 def _unsupported(request: InputRequest) -> QuestionUnsupported:
     ((feature, options),) = request.required.items()
-    name, wanted = ".".join((feature, *options)), request.wanted()
-    if len(wanted) > _WANTED_CHARACTERS:
-        wanted = f"{wanted[:_WANTED_CHARACTERS]}..."
+    name, description = ".".join((feature, *options)), request.describe()
+    if len(description) > _DESCRIPTION_CHARACTERS:
+        description = f"{description[:_DESCRIPTION_CHARACTERS]}..."
     return QuestionUnsupported(
-        f"This client cannot be asked ({name}). {request.instead}: {wanted}",
+        f"This client cannot be asked ({name}). {request.alternative}: {description}",
         request.required,
-        wanted,
+        description,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import date, datetime
+from datetime import date, datetime, tzinfo
 from functools import partial
 from typing import Any, Final
 
@@ -12,8 +12,9 @@ from django import forms
 from django.conf import settings
 from django.forms.utils import pretty_name
 from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 
-from .fields import Field, Invalid, Option, chosen
+from .fields import Field, InvalidAnswer, Option, chosen
 
 _KINDS: Final[dict[type[forms.Field], dict[str, Any]]] = {
     forms.MultipleChoiceField: {"kind": "choices"},
@@ -77,7 +78,7 @@ class DjangoForm:
         )
 
     def read(self, content: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the form makes of an answer; raises :class:`Invalid` with its errors."""
+        """Return what the form has made of it; raises :class:`InvalidAnswer`, with its errors."""
         given = {
             self._prefixed[each.name]: _given(each, content[each.name])
             for each in self.fields
@@ -86,7 +87,7 @@ class DjangoForm:
         form = self._factory(data=self._hidden | given)
         if form.is_valid():
             return form.cleaned_data
-        raise Invalid(list(_problems(form)))
+        raise InvalidAnswer(list(_problems(form)))
 
 
 def _field(form: forms.BaseForm, name: str, field: forms.Field) -> Field:
@@ -136,11 +137,17 @@ def _default(initial: Any, kind: str) -> Any:
         return bool(initial)
     if kind == "choices":
         return [str(getattr(each, "pk", each)) for each in initial]
-    if isinstance(initial, datetime) and settings.USE_TZ and timezone.is_naive(initial):
-        initial = timezone.make_aware(initial)
+    # Also where the site does without zones: JSON Schema's date-time has an offset.
+    if isinstance(initial, datetime) and timezone.is_naive(initial):
+        initial = timezone.make_aware(initial, _zone())
     if isinstance(initial, date):
         return initial.isoformat()
     return str(getattr(initial, "pk", initial))
+
+
+def _zone() -> tzinfo:
+    """Return the zone in which the site means moments that name none."""
+    return timezone.get_current_timezone() if settings.USE_TZ else timezone.get_default_timezone()
 
 
 def _number(value: Any) -> float:
@@ -155,6 +162,12 @@ def _given(each: Field, value: Any) -> Any:
         # Clients write dates as ISO 8601 has them, whatever the form takes from people.
         with suppress(ValueError):
             return date.fromisoformat(value)
+    if each.limits.get("format") == "date-time" and isinstance(value, str) and not settings.USE_TZ:
+        # Clients write an offset, as the format demands. Models of such a site take none.
+        with suppress(ValueError):
+            moment = parse_datetime(value)
+            if moment is not None and timezone.is_aware(moment):
+                return timezone.make_naive(moment, _zone())
     return chosen(each, value)
 
 

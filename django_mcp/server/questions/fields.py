@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, Protocol
 
 from ...protocol.versions import Revision, fit
 
-Kind = Literal["string", "integer", "number", "boolean", "choice", "choices"]
+FieldKind = Literal["string", "integer", "number", "boolean", "choice", "choices"]
 
 FORMATS: Final = ("email", "uri", "date", "date-time")
 """Formats of text that a client may know."""
@@ -42,7 +42,7 @@ class Field:
     """One field of a form."""
 
     name: str
-    kind: Kind
+    kind: FieldKind
     title: str | None = None
     description: str | None = None
     required: bool = True
@@ -63,10 +63,10 @@ class Form(Protocol):
         """The fields, in order."""
 
     def read(self, content: Mapping[str, Any]) -> Any:
-        """Return the value that an answer stands for; raises :class:`Invalid`."""
+        """Return the value that an answer stands for; raises :class:`InvalidAnswer`."""
 
 
-class Invalid(Exception):
+class InvalidAnswer(Exception):
     """An answer that does not fit; ``problems`` are sentences for whoever is asked again."""
 
     def __init__(self, problems: Sequence[str]) -> None:
@@ -96,13 +96,13 @@ def requested_schema(fields: Sequence[Field], revision: Revision) -> dict[str, A
 def chosen(each: Field, value: Any) -> Any:
     """Return what was chosen of a field's options, with several as a list in any revision.
 
-    Raises :class:`Invalid` for more than anybody chooses.
+    Raises :class:`InvalidAnswer` for more than anybody chooses.
     """
     if each.kind != "choices" or not isinstance(value, (str, list)):
         return value
     most = max(MAX_CHOSEN, len(each.options))
     if (value.count(",") if isinstance(value, str) else len(value)) > most:
-        raise Invalid([f"{each.name}: choose {most} at most."])
+        raise InvalidAnswer([f"{each.name}: choose {most} at most."])
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
     return value

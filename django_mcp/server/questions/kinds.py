@@ -1,35 +1,26 @@
-"""What a client can be asked: a form to fill in, a page to visit, a model's words, its roots."""
+"""What a client can be asked: a form to fill in, a page to visit, its roots; see also sampling."""
 
 from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
-from typing import Any, ClassVar, Final, Literal, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 from urllib.parse import urlsplit
 
-from mcp_types import (
-    CreateMessageResult,
-    CreateMessageResultWithTools,
-    ListRootsResult,
-    ModelPreferences,
-    PromptMessage,
-    Root,
-    SamplingMessage,
-    Tool,
-)
+from mcp_types import ListRootsResult, Root
 from pydantic import BaseModel, ValidationError
 
 from ...protocol.bounded import MAX_ITEMS, Validator
 from ...protocol.values import MANY_VALUES, holds_more
 from ...protocol.versions import NEWEST, Revision, fit
 from ..errors import QuestionCancelled, QuestionDeclined
-from . import sampling
-from .fields import Confirmation, Form, Invalid, requested_schema
-from .requests import FORM, URL, InputRequest, declares, fills_in_forms, revision_of_urls
-from .types import TypeForm
+from .django_forms import form_of
+from .fields import Confirmation, Form, InvalidAnswer, requested_schema
+from .input_requests import FORM, URL, InputRequest, declares, fills_in_forms, revision_of_urls
+from .type_forms import TypeForm
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -42,17 +33,13 @@ class Unset(Enum):
 
 UNSET: Final = Unset.UNSET
 
-FormOf = Callable[[Any], Form | None]
-"""Makes a form of what the framework calls one; ``None`` for anything else."""
-
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class ClientProfile:
     """As much of a client as a question is fitted to."""
 
     revision: Revision
     capabilities: Mapping[str, Any]
-    form_of: FormOf
 
     def can(self, required: Mapping[str, Any]) -> bool:
         """Return whether the client has declared what is ``required``."""
@@ -73,9 +60,24 @@ class Question:
     timeout: float | None = None
     fallback: Any = UNSET
 
-    def prepare(self, client: Client) -> InputRequest:
+    def prepare(self, client: ClientProfile) -> InputRequest:
         """Return the request that asks ``client``."""
         raise NotImplementedError
+
+
+def as_json_text(value: Any) -> str:
+    """Return a JSON value as text for people and models."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def validated(validator: Validator[M], result: Any) -> M:
+    """Return a client's result as its type; raises :class:`InvalidAnswer`."""
+    try:
+        return validator.validate(result, many=holds_more(result, MANY_VALUES))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise InvalidAnswer([f"{where}: {first['msg']}."]) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +92,9 @@ class Elicit(Question):
     message: str
     schema: Any = None
 
-    def prepare(self, client: Client) -> InputRequest:
+    def prepare(self, client: ClientProfile) -> InputRequest:
         """Return the request that asks ``client``."""
-        form = self._form(client)
+        form = self._form()
         message = str(self.message)  # a translation may be lazy
         params = {"mode": "form", "message": message}
         schema = requested_schema(form.fields, client.revision)
@@ -103,16 +105,16 @@ class Elicit(Question):
             ),
             identity=[message, _without_defaults(schema)],
             name=message,
-            wanted=lambda: f"{message} {_as_text(requested_schema(form.fields, NEWEST))}",
+            describe=lambda: f"{message} {as_json_text(requested_schema(form.fields, NEWEST))}",
             required=dict(FORM),
-            possible=fills_in_forms(client.capabilities, client.revision),
+            is_supported=fills_in_forms(client.capabilities, client.revision),
             read=lambda result: form.read(_content(result, message)),
         )
 
-    def _form(self, client: Client) -> Form:
+    def _form(self) -> Form:
         if self.schema is None or self.schema is type(None):
             return Confirmation()
-        return client.form_of(self.schema) or TypeForm(self.schema)
+        return form_of(self.schema) or TypeForm(self.schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,7 @@ class ElicitURL(Question):
                 "ctx.request.build_absolute_uri(...)"
             )
 
-    def prepare(self, client: Client) -> InputRequest:
+    def prepare(self, client: ClientProfile) -> InputRequest:
         """Return the request that asks ``client``."""
         message = str(self.message)
         known = revision_of_urls(client.capabilities, client.revision)
@@ -150,11 +152,11 @@ class ElicitURL(Question):
             params=params,
             identity=[message, self.url],
             name=message,
-            wanted=lambda: f"{message} {self.url}",
+            describe=lambda: f"{message} {self.url}",
             required=dict(URL),
-            possible=known is not None,
+            is_supported=known is not None,
             read=self._read,
-            instead="Have the user open the page, and call again when they are done there",
+            alternative="Have the user open the page, and call again when they are done there",
         )
 
     def _read(self, result: Any) -> str:
@@ -163,60 +165,12 @@ class ElicitURL(Question):
 
 
 @dataclass(frozen=True, slots=True)
-class Sample(Question):
-    """Ask the client's model. Deprecated since revision 2026-07-28."""
-
-    kind: ClassVar[str] = "sample"
-    messages: str | Sequence[str | PromptMessage | SamplingMessage]
-    _: KW_ONLY
-    max_tokens: int
-    system_prompt: str | None = None
-    temperature: float | None = None
-    stop_sequences: Sequence[str] = ()
-    model_preferences: ModelPreferences | None = None
-    tools: Sequence[Tool] = ()
-    tool_choice: Literal["auto", "required", "none"] | None = None
-    include_context: Literal["none", "thisServer", "allServers"] | None = None
-    metadata: dict[str, Any] | None = None
-
-    def __post_init__(self) -> None:
-        if self.tool_choice is not None and not self.tools:
-            raise ValueError("tool_choice= needs tools= to choose from.")
-
-    def prepare(self, client: Client) -> InputRequest:
-        """Return the request that asks ``client``."""
-        needs_tools = bool(self.tools)
-        required: dict[str, Any] = {"sampling": {"tools": {}} if needs_tools else {}}
-        params = sampling.params_of(self, client.revision, client.capabilities)
-        return InputRequest(
-            method="sampling/createMessage",
-            params=params,
-            identity=params,
-            name="sampling/createMessage",
-            wanted=lambda: _as_text(params["messages"]),
-            required=required,
-            possible=client.can(required) and (client.revision.sampling_tools or not needs_tools),
-            read=lambda result: self._read(result, with_tools=needs_tools),
-        )
-
-    def _read(
-        self, result: Any, *, with_tools: bool
-    ) -> CreateMessageResult | CreateMessageResultWithTools:
-        if with_tools:
-            return _validated(_RESULT_WITH_TOOLS, result)
-        content = result.get("content") if isinstance(result, dict) else None
-        if isinstance(content, list) and len(content) == 1:
-            result = {**result, "content": content[0]}
-        return _validated(_RESULT, result)
-
-
-@dataclass(frozen=True, slots=True)
 class Roots(Question):
     """Ask which directories the client works in. Deprecated since revision 2026-07-28."""
 
     kind: ClassVar[str] = "roots"
 
-    def prepare(self, client: Client) -> InputRequest:
+    def prepare(self, client: ClientProfile) -> InputRequest:
         """Return the request that asks ``client``."""
         required: dict[str, Any] = {"roots": {}}
         return InputRequest(
@@ -224,14 +178,14 @@ class Roots(Question):
             params=None,
             identity=None,
             name="roots/list",
-            wanted=lambda: "Which roots does the client have?",
+            describe=lambda: "Which roots does the client have?",
             required=required,
-            possible=client.can(required),
+            is_supported=client.can(required),
             read=self._read,
         )
 
     def _read(self, result: Any) -> list[Root]:
-        return _validated(_ROOTS, result).roots
+        return validated(_ROOTS, result).roots
 
 
 def _content(result: Any, message: str) -> Mapping[str, Any]:
@@ -245,26 +199,11 @@ def _content(result: Any, message: str) -> Mapping[str, Any]:
     if content is None:
         return {}
     if not isinstance(content, dict):
-        raise Invalid(["The answer did not have the form that the protocol wants."])
+        raise InvalidAnswer(["The answer did not have the form that the protocol wants."])
     return content
 
 
-def _as_text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-_RESULT: Final = Validator(CreateMessageResult, max_items=MAX_ITEMS)
-_RESULT_WITH_TOOLS: Final = Validator(CreateMessageResultWithTools, max_items=MAX_ITEMS)
 _ROOTS: Final = Validator(ListRootsResult, max_items=MAX_ITEMS)
-
-
-def _validated(validator: Validator[M], result: Any) -> M:
-    try:
-        return validator.validate(result, many=holds_more(result, MANY_VALUES))
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise Invalid([f"{where}: {first['msg']}."]) from None
 
 
 def _without_defaults(schema: dict[str, Any]) -> dict[str, Any]:

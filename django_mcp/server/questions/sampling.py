@@ -1,26 +1,83 @@
-"""The parameters of ``sampling/createMessage``, from what user code gives."""
+"""A question to the client's model, and the parameters of ``sampling/createMessage``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Final, Literal
 
 from mcp_types import (
     CreateMessageRequestParams,
+    CreateMessageResult,
+    CreateMessageResultWithTools,
+    ModelPreferences,
     PromptMessage,
     SamplingMessage,
+    Tool,
     ToolChoice,
     ToolResultContent,
     ToolUseContent,
 )
 
+from ... import content
+from ...protocol.bounded import MAX_ITEMS, Validator
 from ...protocol.versions import Revision, fit, fit_content
-from .. import content
+from .input_requests import InputRequest
+from .kinds import ClientProfile, Question, as_json_text, validated
 
-if TYPE_CHECKING:
-    from .kinds import Sample
+_TYPES: Final = ("text", "image", "audio", "tool_use", "tool_result")
 
-_TYPES = ("text", "image", "audio", "tool_use", "tool_result")
+_RESULT: Final = Validator(CreateMessageResult, max_items=MAX_ITEMS)
+_RESULT_WITH_TOOLS: Final = Validator(CreateMessageResultWithTools, max_items=MAX_ITEMS)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample(Question):
+    """Ask the client's model. Deprecated since revision 2026-07-28."""
+
+    kind: ClassVar[str] = "sample"
+    messages: str | Sequence[str | PromptMessage | SamplingMessage]
+    _: KW_ONLY
+    max_tokens: int
+    system_prompt: str | None = None
+    temperature: float | None = None
+    stop_sequences: Sequence[str] = ()
+    model_preferences: ModelPreferences | None = None
+    tools: Sequence[Tool] = ()
+    tool_choice: Literal["auto", "required", "none"] | None = None
+    include_context: Literal["none", "thisServer", "allServers"] | None = None
+    metadata: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.tool_choice is not None and not self.tools:
+            raise ValueError("tool_choice= needs tools= to choose from.")
+
+    def prepare(self, client: ClientProfile) -> InputRequest:
+        """Return the request that asks ``client``."""
+        needs_tools = bool(self.tools)
+        required: dict[str, Any] = {"sampling": {"tools": {}} if needs_tools else {}}
+        params = params_of(self, client.revision, client.capabilities)
+        return InputRequest(
+            method="sampling/createMessage",
+            params=params,
+            identity=params,
+            name="sampling/createMessage",
+            describe=lambda: as_json_text(params["messages"]),
+            required=required,
+            is_supported=client.can(required)
+            and (client.revision.sampling_tools or not needs_tools),
+            read=lambda result: self._read(result, with_tools=needs_tools),
+        )
+
+    def _read(
+        self, result: Any, *, with_tools: bool
+    ) -> CreateMessageResult | CreateMessageResultWithTools:
+        if with_tools:
+            return validated(_RESULT_WITH_TOOLS, result)
+        content = result.get("content") if isinstance(result, dict) else None
+        if isinstance(content, list) and len(content) == 1:
+            result = {**result, "content": content[0]}
+        return validated(_RESULT, result)
 
 
 def params_of(
@@ -54,7 +111,7 @@ def params_of(
 def messages_of(
     given: str | Sequence[str | PromptMessage | SamplingMessage],
 ) -> list[SamplingMessage]:
-    """Return messages; text speaks for the user."""
+    """Return messages; text is the user's."""
     return [_message(each) for each in ([given] if isinstance(given, str) else given)]
 
 
@@ -88,7 +145,7 @@ def _message(given: str | PromptMessage | SamplingMessage) -> SamplingMessage:
     message = content.user(given) if isinstance(given, str) else given
     if message.content.type not in _TYPES:
         raise ValueError(f"A model cannot be asked with {message.content.type}; send it as text.")
-    return SamplingMessage(role=message.role, content=message.content)  # type: ignore[arg-type]
+    return SamplingMessage(role=message.role, content=message.content)
 
 
 def _context(sample: Sample, revision: Revision, capabilities: Mapping[str, Any]) -> Any:

@@ -15,7 +15,7 @@ from django.core.exceptions import FieldDoesNotExist
 from django.db import router
 from django.db.models import QuerySet
 
-from ...principal import Guard, Principal
+from ...auth import Guard, Principal
 from ..database import is_outage
 
 logger = logging.getLogger("django_mcp.store")
@@ -25,11 +25,11 @@ UNSURE_SECONDS: Final = 60.0
 
 
 @dataclass(slots=True, eq=False)
-class Guest:
+class Admitted:
     """Somebody with something open."""
 
     principal: Principal
-    dismiss: Callable[[], object]
+    end: Callable[[], object]
     guard: Callable[[], Guard | None]
     unsure_since: float | None = None
     """Since when, by the monotonic clock, it is not known whether he may have it."""
@@ -43,38 +43,38 @@ class Guest:
         return time.monotonic() - self.unsure_since >= UNSURE_SECONDS
 
 
-class Audience:
+class AccessWatch:
     """Everybody with something open here. One query asks after all users, however many."""
 
     def __init__(self) -> None:
-        self._present: dict[object, Guest] = {}
+        self._watched: dict[object, Admitted] = {}
 
-    def enter(
+    def watch(
         self,
         key: object,
         principal: Principal,
-        dismiss: Callable[[], object],
+        end: Callable[[], object],
         guard: Callable[[], Guard | None] = lambda: None,
     ) -> None:
-        """Call ``dismiss`` once ``principal`` may stay no longer. From any thread.
+        """Call ``end`` once ``principal`` may stay no longer. From any thread.
 
         ``guard`` returns what says whether a user may still do what was begun.
         """
         if principal.user_id or principal.recheck is not None:
-            self._present[key] = Guest(principal, dismiss, guard)
+            self._watched[key] = Admitted(principal, end, guard)
 
-    def leave(self, key: object) -> None:
+    def unwatch(self, key: object) -> None:
         """Forget what was opened. From any thread."""
-        self._present.pop(key, None)
+        self._watched.pop(key, None)
 
     def look(self) -> None:
-        """Dismiss those who may stay no longer, and those of whom that is unknown for too long.
+        """End what those have open who may no longer, or of whom that is unknown for too long.
 
         Raises what has kept it from asking: a database that cannot be used.
         """
-        present = list(self._present.items())
-        gone, unsure, outage = _find_out([guest for _, guest in present])
-        given_up = {guest for _, guest in present if guest.note(is_unsure=guest in unsure)}
+        watched = list(self._watched.items())
+        gone, unsure, outage = _check([entry for _, entry in watched])
+        given_up = {entry for _, entry in watched if entry.note(is_unsure=entry in unsure)}
         if given_up:
             logger.error(
                 "Whether callers may go on could not be found out for %g seconds; "
@@ -82,34 +82,34 @@ class Audience:
                 UNSURE_SECONDS,
                 len(given_up),
             )
-        for key, guest in present:
-            if guest in gone or guest in given_up:
-                self.leave(key)
-                guest.dismiss()
+        for key, entry in watched:
+            if entry in gone or entry in given_up:
+                self.unwatch(key)
+                entry.end()
         if outage is not None:
             raise outage
 
 
 def users_of(principals: Iterable[Principal]) -> dict[Any, Any]:
     """Return the users as they are now, by their keys: an instance remembers permissions."""
-    return _users([each for each in principals if is_ours(each)]).in_bulk()
+    return _users([each for each in principals if has_site_user(each)]).in_bulk()
 
 
-def is_ours(principal: Principal) -> bool:
+def has_site_user(principal: Principal) -> bool:
     """Return whether the user is one of the site's, with a row."""
     return isinstance(principal.user, get_user_model()) and bool(principal.user_id)
 
 
-def _find_out(guests: Sequence[Guest]) -> tuple[set[Guest], set[Guest], Exception | None]:
+def _check(admitted: Sequence[Admitted]) -> tuple[set[Admitted], set[Admitted], Exception | None]:
     """Return who may stay no longer, of whom that is unknown, and what has kept it from asking.
 
     What fails concerns those alone who are asked after. Where a database cannot be used, nothing
     more is asked: each attempt may take its time, and others wait for this thread.
     """
-    gone: set[Guest] = set()
-    unsure: set[Guest] = set()
+    gone: set[Admitted] = set()
+    unsure: set[Admitted] = set()
     outage: Exception | None = None
-    for concerned, ask in _questions(guests):
+    for concerned, ask in _questions(admitted):
         try:
             if outage is None:
                 gone.update(ask())
@@ -124,14 +124,14 @@ def _find_out(guests: Sequence[Guest]) -> tuple[set[Guest], set[Guest], Exceptio
 
 
 def _questions(
-    guests: Sequence[Guest],
-) -> Iterator[tuple[Sequence[Guest], Callable[[], Iterable[Guest]]]]:
+    admitted: Sequence[Admitted],
+) -> Iterator[tuple[Sequence[Admitted], Callable[[], Iterable[Admitted]]]]:
     """Yield what is to be asked, after whom; each returns those who may stay no longer."""
-    ours = [each for each in guests if is_ours(each.principal)]
+    ours = [each for each in admitted if has_site_user(each.principal)]
     if ours:
         yield ours, partial(_without_user, ours)
-    for check, admitted in _by_check(guests).items():
-        yield admitted, partial(_refused, check, admitted)
+    for check, group in _by_check(admitted).items():
+        yield group, partial(_refused, check, group)
     guarded = [(each, guard) for each in ours if (guard := each.guard()) is not None]
     users: dict[Any, Any] = {}
     if guarded:
@@ -141,35 +141,37 @@ def _questions(
         yield [each], partial(_forbidden, each, guard, users)
 
 
-def _without_user(guests: Sequence[Guest]) -> Iterable[Guest]:
+def _without_user(admitted: Sequence[Admitted]) -> Iterable[Admitted]:
     """Return those whose users have been deactivated or deleted."""
-    rows = _users([each.principal for each in guests])
+    rows = _users([each.principal for each in admitted])
     if _has_flag(rows.model):
         rows = rows.filter(is_active=True)
     active = set(rows.values_list("pk", flat=True))
-    return [each for each in guests if each.principal.user.pk not in active]
+    return [each for each in admitted if each.principal.user.pk not in active]
 
 
-def _refused(check: Callable[[Sequence[Principal]], Any], guests: Sequence[Guest]) -> list[Guest]:
+def _refused(
+    check: Callable[[Sequence[Principal]], Any], admitted: Sequence[Admitted]
+) -> list[Admitted]:
     """Return those to whom what admitted them would not give access again."""
-    refused = set(map(id, check([each.principal for each in guests])))
-    return [each for each in guests if id(each.principal) in refused]
+    refused = set(map(id, check([each.principal for each in admitted])))
+    return [each for each in admitted if id(each.principal) in refused]
 
 
-def _read_users(guests: Sequence[Guest], users: dict[Any, Any]) -> Iterable[Guest]:
-    users.update(users_of(each.principal for each in guests))
+def _read_users(admitted: Sequence[Admitted], users: dict[Any, Any]) -> Iterable[Admitted]:
+    users.update(users_of(each.principal for each in admitted))
     return ()
 
 
-def _forbidden(guest: Guest, guard: Guard, users: dict[Any, Any]) -> Iterable[Guest]:
-    """Return the guest if he may no longer do what he has begun."""
-    user = users.get(guest.principal.user.pk)
-    return () if user is None or guard(user) else (guest,)
+def _forbidden(entry: Admitted, guard: Guard, users: dict[Any, Any]) -> Iterable[Admitted]:
+    """Return the entry if its user may no longer do what was begun."""
+    user = users.get(entry.principal.user.pk)
+    return () if user is None or guard(user) else (entry,)
 
 
-def _by_check(guests: Iterable[Guest]) -> dict[Any, list[Guest]]:
-    by_check: dict[Any, list[Guest]] = defaultdict(list)
-    for each in guests:
+def _by_check(admitted: Iterable[Admitted]) -> dict[Any, list[Admitted]]:
+    by_check: dict[Any, list[Admitted]] = defaultdict(list)
+    for each in admitted:
         if each.principal.recheck is not None:
             by_check[each.principal.recheck].append(each)
     return by_check

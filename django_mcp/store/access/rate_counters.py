@@ -26,13 +26,13 @@ from ...conf import get_settings
 from ...models import CallCount
 from ...protocol.errors import Unavailable
 from ...rates import Rate
-from ..database import alias, has_collided, insist
+from ..database import alias, has_collided, with_retries
 
 logger = logging.getLogger("django_mcp.store")
 
 MAX_COUNTS: Final = 100_000
 """Callers that a process counts for itself; more, and those who came first begin anew."""
-PRUNED_AT_ONCE: Final = 100
+PRUNED_ROWS: Final = 100
 """Counts of periods long gone that one new caller in so many removes at most."""
 
 
@@ -42,7 +42,7 @@ def spend(key: str, rate: Rate) -> float:
     ``key`` is a digest. What is refused is not counted.
     """
     if rate.per_process:
-        return _counts.get().spend(key, rate)
+        return counts_here().spend(key, rate)
     name = get_settings().rate_limit_cache
     try:
         waiting = _spend_in_cache(caches[name], key, rate) if name else _spend_in_rows(key, rate)
@@ -50,13 +50,13 @@ def spend(key: str, rate: Rate) -> float:
         if isinstance(error, DatabaseError) and has_collided(error):
             raise Unavailable("Too much is written at once; try again") from error
         # Whatever a cache raises that is away. Callers are not to suffer for it.
-        _store.away(error)
-        return _counts.get().spend(key, rate)
-    _store.back()
+        _availability.note_failure(error)
+        return counts_here().spend(key, rate)
+    _availability.note_success()
     return waiting
 
 
-def prune(*, at_once: int = PRUNED_AT_ONCE) -> int:
+def prune(*, at_once: int = PRUNED_ROWS) -> int:
     """Remove some counts of periods that have ended; return how many."""
     keys = list(_rows().filter(ends__lt=DatabaseNow()).values_list("pk", flat=True)[:at_once])
     # Again under the condition: a caller may have come back.
@@ -107,19 +107,19 @@ class Counts:
             self._counts.clear()
 
 
-class _Store:
+class _Availability:
     """Whether the place where all processes count can be reached: said once each time."""
 
     def __init__(self) -> None:
-        self._away = False
+        self._is_away = False
 
-    def away(self, error: Exception) -> None:
-        if not self._away:
-            self._away = True
+    def note_failure(self, error: Exception) -> None:
+        if not self._is_away:
+            self._is_away = True
             logger.warning("Calls cannot be counted; each process counts for itself: %s", error)
 
-    def back(self) -> None:
-        self._away = False
+    def note_success(self) -> None:
+        self._is_away = False
 
 
 def _spend_in_cache(cache: BaseCache, key: str, rate: Rate) -> float:
@@ -138,7 +138,7 @@ def _spend_in_cache(cache: BaseCache, key: str, rate: Rate) -> float:
 
 def _spend_in_rows(key: str, rate: Rate) -> float:
     for _ in range(3):
-        if insist(lambda: _count(key, rate)):
+        if with_retries(lambda: _count(key, rate)):
             return 0.0
         waiting = _waiting(key, rate)
         if waiting:
@@ -171,7 +171,7 @@ def _begin(key: str, rate: Rate) -> None:
     ends = DatabaseNow() + timedelta(seconds=rate.seconds)
     # Whoever else begins at the same time does no harm: nothing has been counted yet.
     _rows().bulk_create([CallCount(key=key, number=0, ends=ends)], ignore_conflicts=True)
-    if secrets.randbelow(PRUNED_AT_ONCE // 2) == 0:
+    if secrets.randbelow(PRUNED_ROWS // 2) == 0:
         with suppress(DatabaseError):
             prune()
 
@@ -182,4 +182,6 @@ def _rows() -> QuerySet[CallCount]:
 
 _process = Counts()
 _counts: ContextVar[Counts] = ContextVar("counts", default=_process)
-_store = _Store()
+counts_here: Final = _counts.get
+"""Returns what counts by itself here: those of the process."""
+_availability = _Availability()

@@ -8,21 +8,17 @@ and finds that it has ended.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import Model, Q, QuerySet
 from django.db.models.signals import pre_delete
 
 from ...models import OutgoingMessage, PendingRequest, Session, Stream, Subscription
-from ...principal import Principal
-from ...protocol.errors import access_revoked
 from ...signals import senders
-from ..changes.change_log import in_batches
-from ..database import alias
+from ..database import alias, in_batches
 from ..sessions.session_cache import forget_rows
 
 
@@ -30,21 +26,6 @@ def watch_users() -> None:
     """Delete from now on what users have before they are, in the admin or anywhere else."""
     for sender in senders(get_user_model()):
         pre_delete.connect(_leave, sender=sender, dispatch_uid="django_mcp")
-
-
-@contextmanager
-def refusing_who_left(principal: Principal) -> Iterator[None]:
-    """Refuse what cannot be written since its user has been deleted after authentication.
-
-    Around the transaction, not in it. Raises the error that also ends what such a user runs.
-    """
-    try:
-        yield
-    except IntegrityError as error:
-        user = getattr(principal.user, "pk", None)
-        if user is None or _users().filter(pk=user).exists():
-            raise
-        raise access_revoked() from error
 
 
 def _leave(instance: Model, **rest: Any) -> None:

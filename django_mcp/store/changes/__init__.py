@@ -1,8 +1,9 @@
-"""What changes, and how clients come to hear of it.
+"""What changes, on its way to clients.
 
-Imported by ``server`` and whatever is above it. A change goes from :mod:`.publisher` (on commit)
-into :mod:`.change_log` (one row for each list or resource); :mod:`.feed` reads it for the
-connections of this process, and :mod:`.fanout` writes it into the streams of sessions.
+Imported by ``store`` and whatever is above it; imports ``access`` and ``delivery``. Begin with
+:mod:`.change_log`: one row for each list or resource that changes. :mod:`.feed` reads it for the
+connections of this process, :mod:`.fanout` writes it into the streams of sessions, and
+:mod:`.subscription_rows` says who is to be notified.
 """
 
 from __future__ import annotations

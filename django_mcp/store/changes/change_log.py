@@ -8,31 +8,26 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
-from typing import Final, TypeVar
+from typing import Final
 
 from django.db import connections, transaction
-from django.db.models import F, Q, QuerySet, Subquery
-from django.db.models.functions import Coalesce
+from django.db.models import F, Q, QuerySet
 
 from ...models import Change, ChangeCounter, Subscription
-from ...protocol.topics import Kind, Topic
+from ...protocol.topics import Topic, TopicKind
 from ...protocol.uri_template import canonical
-from ..database import alias
+from ..database import alias, in_batches
 
-T = TypeVar("T")
-
-BATCH: Final = 500
-"""Most changes that are written at once."""
 PAGE: Final = 1000
 """Most changes that are read at once."""
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class TopicKey:
     """A topic as rows name it: whichever way a URI is spelled, its digest is one."""
 
     kind: str
@@ -40,31 +35,25 @@ class Key:
 
 
 @dataclass(slots=True)
-class News:
+class ChangesSince:
     """What has changed of one server since a number."""
 
     last: int = 0
     """The number up to which all is known."""
-    changed: dict[Key, int] = field(default_factory=dict)
+    changed: dict[TopicKey, int] = field(default_factory=dict)
     """What has changed, with the number of its last change."""
 
 
-def key_of(topic: Topic) -> Key:
+def key_of(topic: Topic) -> TopicKey:
     """Return how rows name a topic."""
-    if topic.kind is not Kind.RESOURCE:
-        return Key(topic.kind)
+    if topic.kind is not TopicKind.RESOURCE:
+        return TopicKey(topic.kind)
     uri = canonical(topic.name or topic.uri).encode("utf-8", "surrogatepass")
-    return Key(topic.kind, hashlib.sha256(uri).hexdigest())
-
-
-def last_number(server: str) -> Coalesce:
-    """Return the number of the server's last change, as an expression for a query."""
-    counters = ChangeCounter.objects.filter(pk=server)
-    return Coalesce(Subquery(counters.values("serial")), 0)
+    return TopicKey(topic.kind, hashlib.sha256(uri).hexdigest())
 
 
 def write(server: str, topics: Iterable[Topic]) -> bool:
-    """Note that topics have changed; return whether there is anybody to be told.
+    """Note that topics have changed; return whether there is anybody to be notified.
 
     In a transaction of its own. A resource that nobody is subscribed to costs one query.
     """
@@ -75,36 +64,30 @@ def write(server: str, topics: Iterable[Topic]) -> bool:
     return bool(wanted)
 
 
-def after(numbers: Mapping[str, int]) -> dict[str, News]:
+def after(numbers: Mapping[str, int]) -> dict[str, ChangesSince]:
     """Return what has changed of each server after a number, a page of it in all."""
     newer = (Q(server=server, serial__gt=number) for server, number in numbers.items())
     rows = Change.objects.using(alias()).filter(reduce(or_, newer)).order_by("server", "serial")
-    found: dict[str, News] = defaultdict(News)
+    found: dict[str, ChangesSince] = defaultdict(ChangesSince)
     for server, kind, uri_digest, serial in rows.values_list(
         "server", "kind", "uri_digest", "serial"
     )[:PAGE]:
         found[server].last = serial
-        found[server].changed[Key(kind, uri_digest)] = serial
+        found[server].changed[TopicKey(kind, uri_digest)] = serial
     return dict(found)
 
 
-def in_batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Yield ``items`` in parts that fit into one statement."""
-    for start in range(0, len(items), BATCH):
-        yield items[start : start + BATCH]
-
-
-def _wanted(server: str, changed: dict[Key, str]) -> dict[Key, str]:
-    """Return what somebody wants to hear of: lists always, resources if there are subscribers."""
+def _wanted(server: str, changed: dict[TopicKey, str]) -> dict[TopicKey, str]:
+    """Return what is to be notified: lists always, resources if there are subscribers."""
     digests = [key.digest for key in changed if key.digest]
-    heard: set[str] = set()
+    subscribed: set[str] = set()
     for batch in in_batches(digests):
         rows = Subscription.objects.using(alias()).filter(server=server, uri_digest__in=batch)
-        heard.update(rows.values_list("uri_digest", flat=True).distinct()[: len(batch)])
-    return {key: uri for key, uri in changed.items() if not key.digest or key.digest in heard}
+        subscribed.update(rows.values_list("uri_digest", flat=True).distinct()[: len(batch)])
+    return {key: uri for key, uri in changed.items() if not key.digest or key.digest in subscribed}
 
 
-def _write(server: str, changed: dict[Key, str]) -> None:
+def _write(server: str, changed: dict[TopicKey, str]) -> None:
     first = _take_numbers(server, len(changed))
     rows = [
         Change(

@@ -1,7 +1,7 @@
 """The outgoing queue: one row per message, addressed to one stream, in an order all agree on.
 
 A POST's stream is written by one process, which numbers in memory; the number's uniqueness fences
-whoever settles the call after that process has died. A session's own stream has many writers: each
+whoever ends the call after that process has died. A session's own stream has many writers: each
 takes its numbers from the stream's row and holds it until it commits, so that the order of commits
 is the order of numbers, and a reader that goes on from one misses nothing.
 """
@@ -18,16 +18,20 @@ from django.db.models import F, QuerySet
 
 from ...clock import DatabaseNow
 from ...conf import get_settings
-from ...models import OutgoingMessage, PendingRequest, Session, Stream
-from ..database import alias, has_collided, insist, is_locked, is_outage
-from ..requests.pending import call_row, early_cancellations, end_questions, question_row
-from ..sessions.liveness import LIVE
-from ..sessions.session_rows import lock_in_order
-from .records import Batch, Call, Kept
+from ...models import OutgoingMessage, PendingRequest, Stream
+from ..database import alias, has_collided, is_locked, is_outage, with_retries
+from ..parent_rows import lock_live_sessions
+from .records import CallRecord, WriteResult
+from .request_rows import call_row, early_cancellations, end_questions, question_row
+from .stream_writer import WriteBatch
 
 State = PendingRequest.State
 
-STATEMENT_SIZE: Final = 1024 * 1024
+ATTEMPTS: Final = 10
+"""After so many attempts, what a database that is there does not take is left out; after as many
+more without it, the calls are given up.
+"""
+STATEMENT_CHARACTERS: Final = 1024 * 1024
 """About how many characters one INSERT has at most, but for a message that has more by itself.
 
 MySQL takes 16 MiB by default (max_allowed_packet).
@@ -42,76 +46,85 @@ class Process:
     channel: str
 
 
-def keep(batches: Sequence[Batch], process: Process) -> list[Kept | Error]:
-    """Write what several POSTs want kept in one transaction; if that fails, each in its own.
+def write_batches(batches: Sequence[WriteBatch], process: Process) -> list[WriteResult | Exception]:
+    """Write what several POSTs want written in one transaction; if that fails, each in its own.
 
     What cannot be written now is answered with the error that says why.
     """
-    unsure = [batch for batch in batches if batch.unsure]
+    unsure = [batch for batch in batches if batch.is_unsure]
     try:
-        kept: dict[Batch, Kept | Error] = {batch: _recall(batch, process) for batch in unsure}
+        written: dict[WriteBatch, WriteResult | Exception] = {
+            batch: _find_written(batch, process) for batch in unsure
+        }
     except Error as error:
         return [error] * len(batches)
-    fresh = [batch for batch in batches if not batch.unsure]
-    kept.update(zip(fresh, _keep_together(fresh, process), strict=True))
-    return [kept[batch] for batch in batches]
+    fresh = [batch for batch in batches if not batch.is_unsure]
+    written.update(zip(fresh, _write_together(fresh, process), strict=True))
+    return [written[batch] for batch in batches]
 
 
-def _recall(batch: Batch, process: Process) -> Kept | Error:
+def _find_written(batch: WriteBatch, process: Process) -> WriteResult | Exception:
     """Find out whether a batch was committed, although the answer never came; if not, write it."""
     begun = _pending().filter(pk__in=[call.id for call in batch.begun])
     numbers = [message.seq for message, _ in batch.messages]
-    rows = OutgoingMessage.objects.using(alias()).filter(stream=batch.post.id, seq__in=numbers)
+    rows = OutgoingMessage.objects.using(alias()).filter(stream=batch.writer.id, seq__in=numbers)
     stored = dict(rows.values_list("seq", "body"))
     own = [message for message, _ in batch.messages if stored.get(message.seq) == message.body]
     if not own and not begun.exists():
         # Also where all that it did was to end calls without a stream: ended twice is ended once.
-        return _keep_alone(batch, process)
-    kept = Kept(messages=own)
-    if batch.begun and batch.post.session_id:
-        _find_cancelled([(batch, kept)])
-    return kept
+        return _write_alone(batch, process)
+    written = WriteResult(messages=own)
+    if batch.begun and batch.writer.session_id:
+        _find_cancelled([(batch, written)])
+    return written
 
 
-def _keep_together(batches: Sequence[Batch], process: Process) -> Sequence[Kept | Error]:
+def _write_together(
+    batches: Sequence[WriteBatch], process: Process
+) -> Sequence[WriteResult | Exception]:
     if not batches:
         return []
     try:
-        return _keep(batches, process)
+        return _write(batches, process)
     except Error as error:
         if is_locked(error):
             return [error] * len(batches)
         if is_outage(error):
             for batch in batches:
-                batch.unsure = True
+                batch.is_unsure = True
             return [error] * len(batches)
-    return [_keep_alone(batch, process) for batch in batches]
+    except Exception:
+        pass  # a value that some column has no form for: that is one batch's, and not the others'
+    return [_write_alone(batch, process) for batch in batches]
 
 
-def _keep_alone(batch: Batch, process: Process) -> Kept | Error:
+def _write_alone(batch: WriteBatch, process: Process) -> WriteResult | Exception:
     """Write a batch, by itself, into a database that is known to answer."""
     try:
-        (kept,) = _keep([batch], process)
+        (written,) = _write([batch], process)
     except IntegrityError:
-        # Numbers that are taken: somebody has settled these calls, as those of a dead process.
-        return Kept(lost=True)
+        # Numbers that are taken: somebody has ended these calls, as those of a dead process.
+        return WriteResult(lost=True)
     except Error as error:
-        batch.unsure = batch.unsure or is_outage(error)
-        batch.refusals += not has_collided(error)
+        batch.is_unsure = batch.is_unsure or is_outage(error)
+        batch.attempts += not has_collided(error)
         return error
-    return kept
+    except Exception as error:
+        batch.attempts = ATTEMPTS  # the next time, it is no other
+        return error
+    return written
 
 
-def put(stream: uuid.UUID, bodies: Sequence[str]) -> str | None:
+def write_notifications(stream: uuid.UUID, bodies: Sequence[str]) -> str | None:
     """Queue notifications on a session's own stream; return the channel of its reader.
 
     ``None`` says that nothing was queued: the stream is closed, or has no room until its client
     has read what is there.
     """
-    return insist(lambda: _put(stream, bodies))
+    return with_retries(lambda: _write_notifications(stream, bodies))
 
 
-def _put(stream: uuid.UUID, bodies: Sequence[str]) -> str | None:
+def _write_notifications(stream: uuid.UUID, bodies: Sequence[str]) -> str | None:
     count, room = len(bodies), get_settings().queue_messages
     with transaction.atomic(using=alias()):
         rows = _streams().filter(pk=stream, closed=None)
@@ -131,64 +144,61 @@ def _put(stream: uuid.UUID, bodies: Sequence[str]) -> str | None:
     return str(reader)
 
 
-def _keep(batches: Sequence[Batch], process: Process) -> list[Kept]:
+def _write(batches: Sequence[WriteBatch], process: Process) -> list[WriteResult]:
     with transaction.atomic(using=alias()):
-        kept = [Kept() for _ in batches]
-        pairs = list(zip(batches, kept, strict=True))
+        written = [WriteResult() for _ in batches]
+        pairs = list(zip(batches, written, strict=True))
         # Parents first, and always in this order: sessions, requests, streams, then new rows.
-        _enter_sessions(pairs)
+        _lock_sessions(pairs)
         for batch, each in pairs:
-            each.settled = [] if each.lost else _end_calls(batch)
+            each.ended_elsewhere = [] if each.lost else _end_calls(batch)
             if not (each.lost or _advance(batch)):
-                each.lost, each.gone = True, not _streams().filter(pk=batch.post.id).exists()
+                each.lost = True
+                each.is_deleted = not _streams().filter(pk=batch.writer.id).exists()
         living = [(batch, each) for batch, each in pairs if not each.lost]
         _insert(living, process)
-    return kept
+    return written
 
 
-def _enter_sessions(pairs: Sequence[tuple[Batch, Kept]]) -> None:
-    entering = {
-        batch.post.session_id
+def _lock_sessions(pairs: Sequence[tuple[WriteBatch, WriteResult]]) -> None:
+    needed = {
+        batch.writer.session_id
         for batch, _ in pairs
-        if batch.post.session_id and (batch.begun or batch.questions)
+        if batch.writer.session_id and (batch.begun or batch.questions)
     }
-    if not entering:
+    if not needed:
         return
-    lock_in_order(entering)
-    sessions = Session.objects.using(alias()).filter(pk__in=sorted(entering), state__in=LIVE)
-    ended: set[str] = set()
-    if sessions.update(last_active=DatabaseNow()) != len(entering):
-        ended = entering - {str(pk) for pk in sessions.values_list("pk", flat=True)}
-    for batch, kept in pairs:
+    ended = needed - lock_live_sessions(needed)
+    for batch, written in pairs:
         enters = batch.begun or batch.questions
-        if enters and batch.post.session_id in ended:
+        if enters and batch.writer.session_id in ended:
             # A call that has rows already ends in them: somebody waits for that.
-            kept.lost = batch.opens or not batch.ended
+            written.lost = batch.opens or not batch.ended
             batch.questions = []
-    _find_cancelled([pair for pair in pairs if pair[0].begun and pair[0].post.session_id])
+    _find_cancelled([pair for pair in pairs if pair[0].begun and pair[0].writer.session_id])
 
 
-def _find_cancelled(pairs: Sequence[tuple[Batch, Kept]]) -> None:
+def _find_cancelled(pairs: Sequence[tuple[WriteBatch, WriteResult]]) -> None:
     """Find calls that were cancelled before they had rows: the cancellation left one of its own."""
     if not pairs:
         return
     early = early_cancellations().filter(
-        session__in={batch.post.session_id for batch, _ in pairs},
+        session__in={batch.writer.session_id for batch, _ in pairs},
         request_id__in={call.request_text for batch, _ in pairs for call in batch.begun},
     )
     found = early.annotate(now=DatabaseNow()).values_list(
         "session_id", "request_id", "created", "now"
     )
     ages = [(str(session), request, now - created) for session, request, created, now in found]
-    for batch, kept in pairs:
-        session = batch.post.session_id
+    for batch, written in pairs:
+        session = batch.writer.session_id
         for call in batch.begun:
             own = [age for s, request, age in ages if (s, request) == (session, call.request_text)]
             if any(age < call.age for age in own):
-                kept.cancelled.append(call)
+                written.cancelled.append(call)
 
 
-def _end_calls(batch: Batch) -> list[Call]:
+def _end_calls(batch: WriteBatch) -> list[CallRecord]:
     """End calls that have rows by compare-and-set; return those that somebody else has ended."""
     begun = set(batch.begun)
     lost = []
@@ -198,69 +208,71 @@ def _end_calls(batch: Batch) -> list[Call]:
         running = _pending().filter(pk=call.id, state=State.RUNNING)
         if not running.update(state=state, ended=DatabaseNow()):
             lost.append(call)
-    if batch.post.has_asked and batch.ended:
+    if batch.writer.has_asked and batch.ended:
         end_questions([call.id for call in batch.ended])
     return lost
 
 
-def _advance(batch: Batch) -> bool:
+def _advance(batch: WriteBatch) -> bool:
     """Move the stream's row on to the next free number; return whether it is open."""
-    post = batch.post
-    if batch.opens or not post.durable or not (batch.messages or batch.closes):
+    writer = batch.writer
+    if batch.opens or not writer.durable or not (batch.messages or batch.closes):
         return True
-    rows = _streams().filter(pk=post.id, closed=None)
+    rows = _streams().filter(pk=writer.id, closed=None)
     values: dict[str, Any] = {"next_seq": batch.next_seq}
     if batch.closes:
         values["closed"] = DatabaseNow()
-    if rows.filter(epoch=post.epoch).update(**values):
+    if rows.filter(epoch=writer.epoch).update(**values):
         return True
     if not rows.update(**values):
         return False
-    # Another connection has taken the stream over, at whatever worker: it is the one to ring.
-    post.epoch, post.reader = _streams().values_list("epoch", "reader").get(pk=post.id)
+    # Another connection has taken the stream over, at whatever worker: it is the one to wake.
+    writer.epoch, writer.reader = _streams().values_list("epoch", "reader").get(pk=writer.id)
     return True
 
 
-def _insert(pairs: Sequence[tuple[Batch, Kept]], process: Process) -> None:
+def _insert(pairs: Sequence[tuple[WriteBatch, WriteResult]], process: Process) -> None:
     Stream.objects.using(alias()).bulk_create(
-        _stream(batch, process) for batch, _ in pairs if batch.opens and batch.post.durable
+        _stream(batch, process) for batch, _ in pairs if batch.opens and batch.writer.durable
     )
     requests = [row for batch, _ in pairs for row in _requests(batch, process)]
     _pending().bulk_create(requests)
-    for batch, kept in pairs:
-        kept.messages = [each for each, call in batch.messages if call not in kept.settled]
+    for batch, written in pairs:
+        written.messages = [
+            each for each, call in batch.messages if call not in written.ended_elsewhere
+        ]
     _insert_messages(
         OutgoingMessage(
-            stream_id=batch.post.id, seq=message.seq, kind=message.kind, body=message.body
+            stream_id=batch.writer.id, seq=message.seq, kind=message.kind, body=message.body
         )
-        for batch, kept in pairs
-        for message in kept.messages
+        for batch, written in pairs
+        for message in written.messages
     )
 
 
-def _stream(batch: Batch, process: Process) -> Stream:
-    post = batch.post
-    assert post.session_id is not None
-    post.reader = process.channel
+def _stream(batch: WriteBatch, process: Process) -> Stream:
+    writer = batch.writer
+    assert writer.session_id is not None
+    writer.reader = process.channel
     return Stream(
-        id=post.id,
-        session_id=post.session_id,
+        id=writer.id,
+        session_id=writer.session_id,
         next_seq=batch.next_seq,
-        epoch=post.epoch,
-        reader=post.reader,
+        epoch=writer.epoch,
+        reader=writer.reader,
         closed=DatabaseNow() if batch.closes else None,
     )
 
 
-def _requests(batch: Batch, process: Process) -> list[PendingRequest]:
+def _requests(batch: WriteBatch, process: Process) -> list[PendingRequest]:
     owned = {"owner": process.id, "channel": process.channel}
     calls = [
-        call_row(call, batch.post, state=batch.ended.get(call, State.RUNNING), **owned)
+        call_row(call, batch.writer, state=batch.ended.get(call, State.RUNNING), **owned)
         for call in batch.begun
     ]
     # Of a call that has ended by now nobody waits for an answer.
     asked = [each for each in batch.questions if each.call not in batch.ended]
-    return calls + [question_row(each, batch.post, **owned) for each in asked]
+    return calls + [question_row(each, batch.writer, **owned) for each in asked]
 
 
 def _insert_messages(rows: Iterable[OutgoingMessage]) -> None:
@@ -269,7 +281,7 @@ def _insert_messages(rows: Iterable[OutgoingMessage]) -> None:
     for row in rows:
         part.append(row)
         size += len(row.body)
-        if size > STATEMENT_SIZE:
+        if size > STATEMENT_CHARACTERS:
             OutgoingMessage.objects.using(alias()).bulk_create(part)
             part, size = [], 0
     OutgoingMessage.objects.using(alias()).bulk_create(part)

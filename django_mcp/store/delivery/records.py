@@ -1,4 +1,4 @@
-"""What is kept of a POST, before it is rows: calls, messages and questions, batch by batch."""
+"""What becomes rows of a POST: calls, messages and questions, batch by batch."""
 
 from __future__ import annotations
 
@@ -6,21 +6,18 @@ import time
 import uuid
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...ids import NewId, new_id
 from ...models import OutgoingMessage, PendingRequest
 from ...protocol.messages import RequestId, encode
 
-if TYPE_CHECKING:
-    from .stream_writer import Post
-
-Kind = OutgoingMessage.Kind
-State = PendingRequest.State
+MessageKind = OutgoingMessage.Kind
+RequestState = PendingRequest.State
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class StoredMessage:
     """A message in its place on a stream."""
 
     seq: int
@@ -29,16 +26,18 @@ class Message:
     """The JSON-RPC message, a single line of JSON."""
 
 
-@dataclass(eq=False)
-class Call:
+class CallRecord:
     """A request from the client in flight. Its own key, not the request's id, identifies it."""
 
     id = NewId()
-    request_id: RequestId
-    method: str
-    name: str
-    started: float = field(default_factory=time.monotonic)
-    """By this process's clock; the row is dated by the database's."""
+
+    def __init__(self, request_id: RequestId, method: str, name: str) -> None:
+        """``name`` is the name or URI of what it asks for, or empty."""
+        self.request_id = request_id
+        self.method = method
+        self.name = name
+        self.started = time.monotonic()
+        """By this process's clock; the row is dated by the database's."""
 
     @property
     def age(self) -> timedelta:
@@ -52,10 +51,10 @@ class Call:
 
 
 @dataclass(slots=True, eq=False)
-class Question:
+class QuestionRecord:
     """A request to the client in flight."""
 
-    call: Call
+    call: CallRecord
     method: str
     params: dict[str, Any]
     seconds: float
@@ -68,46 +67,22 @@ class Question:
         return f"ask-{self.id.hex}"
 
 
-@dataclass(slots=True, eq=False)
-class Batch:
-    """What one POST wants kept, in one transaction with others."""
-
-    post: Post
-    opens: bool = False
-    begun: list[Call] = field(default_factory=list)
-    ended: dict[Call, str] = field(default_factory=dict)
-    messages: list[tuple[Message, Call | None]] = field(default_factory=list)
-    """Messages; a response is kept only if its call had not been ended by somebody else."""
-    questions: list[Question] = field(default_factory=list)
-    closes: bool = False
-    next_seq: int = 1
-    unsure: bool = False
-    """Whether it may have been kept already: the database's answer has not come."""
-    refusals: int = 0
-    """How often a database that can be reached has not taken it."""
-    is_abridged: bool = False
-    """Whether what it may have refused has been left out."""
-
-    @property
-    def empty(self) -> bool:
-        """Whether there is nothing to write."""
-        return not (self.opens or self.begun or self.ended or self.messages or self.closes)
-
-
 @dataclass(slots=True)
-class Kept:
-    """What has become of a :class:`Batch`."""
+class WriteResult:
+    """What has become of a :class:`~django_mcp.store.delivery.stream_writer.WriteBatch`."""
 
-    messages: list[Message] = field(default_factory=list)
-    cancelled: list[Call] = field(default_factory=list)
+    messages: list[StoredMessage] = field(default_factory=list)
+    cancelled: list[CallRecord] = field(default_factory=list)
     """Calls that turned out to be cancelled before they had a row."""
-    settled: list[Call] = field(default_factory=list)
+    ended_elsewhere: list[CallRecord] = field(default_factory=list)
     """Calls that somebody else had ended."""
     lost: bool = False
-    """The session, or the stream, has ended: nothing was kept."""
-    gone: bool = False
+    """The session, or the stream, has ended: nothing was written."""
+    is_refused: bool = False
+    """The database takes nothing of it, however often that is tried."""
+    is_deleted: bool = False
     """The stream's row is no more, so that nobody else can have ended it either."""
 
 
-def unheard(kept: Kept) -> None:
-    """Take no note: what nobody waits for, its listener need not hear."""
+def ignore_result(result: WriteResult) -> None:
+    """Do nothing: nobody waits for it."""

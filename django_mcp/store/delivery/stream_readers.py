@@ -5,6 +5,7 @@ One query asks how far all their streams are, one more fetches what is new, howe
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,68 +14,89 @@ from itertools import islice
 from ...conf import get_settings
 from ...models import Stream
 from . import stream_rows
-from .records import Message
+from .records import StoredMessage
 
 
 @dataclass(slots=True, eq=False)
-class Reader:
+class StreamReader:
     """One connection, and how far it is.
 
-    ``deliver`` takes messages, ``finish`` is told that nothing more comes; both are called from
-    the ledger's thread and must return at once.
+    ``deliver`` takes messages, and returns whether they are enough for now; ``finish`` is called
+    when nothing more comes. Both are called from the ledger's thread and must return at once.
     """
 
     stream: uuid.UUID
     cursor: int
     epoch: int
     own: bool
-    deliver: Callable[[Sequence[Message]], None]
+    deliver: Callable[[Sequence[StoredMessage]], bool | None]
     finish: Callable[[], None]
-    fed: bool = False
+    has_local_calls: bool = False
     """Whether the calls of its stream run in this process, which tells it how they end."""
     ready: bool = True
     """Whether it takes more: a slow client must not fill the memory."""
     gone: bool = False
     """Whether the connection has ended, so that nothing may be noted as delivered on it."""
 
-    def show(self, messages: Sequence[Message]) -> None:
+    def show(self, messages: Sequence[StoredMessage]) -> None:
         """Deliver messages, and note how far it is."""
         self.cursor = messages[-1].seq
-        self.deliver(messages)
+        self.ready = not self.deliver(messages)
 
 
-class Readers:
+class StreamReaders:
     """The connections of one process."""
 
     def __init__(self, channel: Callable[[], str]) -> None:
         self._channel = channel
-        self._readers: dict[Reader, None] = {}
+        self._lock = threading.Lock()
+        self._readers: dict[uuid.UUID, tuple[StreamReader, ...]] = {}
+        """By their streams: a write concerns one of them, however many are shown."""
 
     def __bool__(self) -> bool:
         return bool(self._readers)
 
-    def add(self, reader: Reader) -> None:
+    def add(self, reader: StreamReader) -> None:
         """Serve a connection. From any thread; what is there already is found by the next look."""
-        self._readers[reader] = None
+        with self._lock:
+            self._readers[reader.stream] = (*self._readers.get(reader.stream, ()), reader)
 
-    def remove(self, reader: Reader) -> None:
+    def remove(self, reader: StreamReader) -> None:
         """Forget a connection. From any thread."""
         reader.gone = True
-        self._readers.pop(reader, None)
+        with self._lock:
+            readers = self._readers.get(reader.stream, ())
+            if others := tuple(each for each in readers if each is not reader):
+                self._readers[reader.stream] = others
+            else:
+                self._readers.pop(reader.stream, None)
 
-    def offer(self, stream: uuid.UUID, messages: Sequence[Message], *, closed: bool) -> None:
-        """Hand over what is written here, which saves reading it back."""
-        for reader in [each for each in list(self._readers) if each.stream == stream]:
+    def all(self) -> list[StreamReader]:
+        """Return every connection. From any thread."""
+        with self._lock:
+            return [reader for readers in self._readers.values() for reader in readers]
+
+    def offer(
+        self, stream: uuid.UUID, messages: Sequence[StoredMessage], *, epoch: int, closed: bool
+    ) -> None:
+        """Hand over what is written here, which saves reading it back.
+
+        ``epoch`` is that of the stream: a connection from which another one has taken over gets
+        nothing any more.
+        """
+        for reader in self._readers.get(stream, ()):
             fresh = [each for each in messages if each.seq > reader.cursor]
             follows = bool(fresh) and fresh[0].seq == reader.cursor + 1
-            if follows and reader.ready and not reader.own:
+            if follows and reader.ready and reader.epoch == epoch and not reader.own:
                 self._deliver(reader, fresh)
                 if closed:
                     self._finish(reader)
 
-    def conclude(self, stream: uuid.UUID, messages: Sequence[Message], *, closed: bool) -> None:
+    def conclude(
+        self, stream: uuid.UUID, messages: Sequence[StoredMessage], *, closed: bool
+    ) -> None:
         """Hand over the last words of a stream whose rows have been deleted under its calls."""
-        for reader in [each for each in list(self._readers) if each.stream == stream]:
+        for reader in self._readers.get(stream, ()):
             reader.deliver([each for each in messages if each.seq > reader.cursor])
             if closed:
                 self._finish(reader)
@@ -82,7 +104,7 @@ class Readers:
     def look(self) -> None:
         """Find what is new for whom."""
         # Of those who are here now: about one that joins meanwhile, nothing has been asked.
-        readers = list(self._readers)
+        readers = self.all()
         if not readers:
             return
         rows = stream_rows.positions({reader.stream for reader in readers})
@@ -104,12 +126,12 @@ class Readers:
                 if not self._deliver(behind[stream], messages):
                     del behind[stream]
 
-    def _may_deliver(self, reader: Reader, row: Stream | None) -> bool:
+    def _may_deliver(self, reader: StreamReader, row: Stream | None) -> bool:
         if row is not None and row.epoch == reader.epoch:
             return True
         if row is None or not reader.own:
             # The session has been removed, or its client has come back on another connection.
-            if row is not None or not reader.fed:
+            if row is not None or not reader.has_local_calls:
                 self._finish(reader)
             return False
         # 2025-11-25, basic/transports, "Multiple Connections": a message goes to one stream only.
@@ -119,8 +141,8 @@ class Readers:
         reader.epoch, reader.cursor = row.epoch + 1, row.delivered
         return True
 
-    def _is_behind(self, reader: Reader, row: Stream) -> bool:
-        if reader not in self._readers or not reader.ready:
+    def _is_behind(self, reader: StreamReader, row: Stream) -> bool:
+        if reader.gone or not reader.ready:
             return False
         if reader.cursor < row.next_seq - 1:
             return True
@@ -128,20 +150,20 @@ class Readers:
             self._finish(reader)
         return False
 
-    def _deliver(self, reader: Reader, messages: Sequence[Message]) -> bool:
+    def _deliver(self, reader: StreamReader, messages: Sequence[StoredMessage]) -> bool:
         last = messages[-1].seq
         if reader.own and not stream_rows.mark_delivered(reader.stream, reader.epoch, last):
             return False
         reader.show(messages)
         return True
 
-    def _skip(self, behind: dict[uuid.UUID, Reader], rows: dict[uuid.UUID, Stream]) -> None:
+    def _skip(self, behind: dict[uuid.UUID, StreamReader], rows: dict[uuid.UUID, Stream]) -> None:
         for stream, reader in behind.items():
             reader.cursor = rows[stream].next_seq - 1
             if rows[stream].closed is not None:
                 self._finish(reader)
 
-    def _finish(self, reader: Reader) -> None:
+    def _finish(self, reader: StreamReader) -> None:
         self.remove(reader)
         reader.finish()
 
@@ -149,6 +171,6 @@ class Readers:
 def trim_delivered(row: Stream) -> None:
     """Forget what a session's own stream has delivered long ago."""
     # In large steps, so that it costs next to nothing per message.
-    kept = get_settings().queue_messages
-    if row.delivered - row.trimmed > 2 * kept:
-        stream_rows.trim(row.pk, row.delivered - kept)
+    number = get_settings().queue_messages
+    if row.delivered - row.trimmed > 2 * number:
+        stream_rows.trim(row.pk, row.delivered - number)

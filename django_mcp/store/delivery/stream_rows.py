@@ -13,14 +13,12 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Greatest
 
-from ...clock import DatabaseNow
 from ...models import OutgoingMessage, Session, Stream
 from ...protocol.errors import SessionNotFound
 from ...protocol.lifecycle import SessionInfo
-from ..changes.change_log import in_batches
-from ..database import alias, insist
-from ..sessions.liveness import LIVE
-from .records import Message
+from ..database import alias, in_batches, with_retries
+from ..parent_rows import LIVE, lock_live_sessions
+from .records import StoredMessage
 
 PAGE: Final = 100
 """Most messages that are read at once, and most streams of which they are read."""
@@ -34,18 +32,26 @@ def find(session: SessionInfo, stream: uuid.UUID) -> Stream | None:
 def open_own(session: SessionInfo) -> Stream:
     """Return the session's own stream, which is made when its client first asks for it."""
     rows = _streams().filter(session__pk=session.id, own=True)
-    found = insist(rows.first)
+    found = with_retries(rows.first)
     if found is not None:
         return found
     try:
-        return insist(lambda: _create_own(session))
+        return with_retries(lambda: _create_own(session))
     except IntegrityError:
         return rows.get()  # another connection of the session has just made it
 
 
 def take_over(stream: Stream, reader: str) -> str:
-    """Make this connection the one that delivers; return where to ring for the one before."""
-    return insist(lambda: _take_over(stream, reader))
+    """Make this connection the one that delivers; return the channel of the one before."""
+    return with_retries(lambda: _take_over(stream, reader))
+
+
+def tell_changes_again(stream: Stream) -> None:
+    """Let everything that has changed since the session began come on its own stream once more."""
+    sessions = Session.objects.using(alias()).filter(pk=stream.session_id)
+    stream.changes_seen = with_retries(sessions.values_list("changes_seen", flat=True).get)
+    rows = _streams().filter(pk=stream.pk, epoch=stream.epoch)
+    with_retries(lambda: rows.update(changes_seen=stream.changes_seen))
 
 
 def claim(stream: uuid.UUID, epoch: int, reader: str) -> bool:
@@ -93,22 +99,22 @@ def positions(streams: Iterable[uuid.UUID]) -> dict[uuid.UUID, Stream]:
     return found
 
 
-def messages_after(cursors: Mapping[uuid.UUID, int]) -> dict[uuid.UUID, list[Message]]:
+def messages_after(cursors: Mapping[uuid.UUID, int]) -> dict[uuid.UUID, list[StoredMessage]]:
     """Return the next messages of each stream after a number, a page of them in all."""
     wanted = reduce(or_, (Q(stream=stream, seq__gt=seq) for stream, seq in cursors.items()))
     rows = OutgoingMessage.objects.using(alias()).filter(wanted).order_by("stream", "seq")
-    found: dict[uuid.UUID, list[Message]] = defaultdict(list)
+    found: dict[uuid.UUID, list[StoredMessage]] = defaultdict(list)
     for stream, seq, kind, body in rows.values_list("stream_id", "seq", "kind", "body")[:PAGE]:
-        found[stream].append(Message(seq, kind, body))
+        found[stream].append(StoredMessage(seq, kind, body))
     return found
 
 
 def _create_own(session: SessionInfo) -> Stream:
     with transaction.atomic(using=alias()):
-        living = Session.objects.using(alias()).filter(pk=session.id, state__in=LIVE)
-        if not living.update(last_active=DatabaseNow()):
+        if not lock_live_sessions([session.id]):
             raise SessionNotFound
-        seen = living.values_list("changes_seen", flat=True).get()
+        sessions = Session.objects.using(alias()).filter(pk=session.id)
+        seen = sessions.values_list("changes_seen", flat=True).get()
         return _streams().create(session_id=session.id, own=True, changes_seen=seen)
 
 

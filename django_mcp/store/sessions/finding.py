@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import Any, Final
 
+from django.db import InterfaceError, OperationalError
 from django.db.models import TextField
 from django.db.models.functions import Cast
 
@@ -18,15 +19,15 @@ from ...conf import get_settings
 from ...models import Session
 from ...protocol.lifecycle import Sender, SessionInfo
 from ...protocol.versions import BY_NAME
-from ..database import available, insist
-from ..prepared import MOST, Prepared
+from ..database import unavailable, with_retries
+from ..prepared import MOST, PreparedQuery
 from . import session_cache
 from .liveness import live_sessions
 from .session_cache import Remembered
 
 logger = logging.getLogger("django_mcp.store")
 
-SHORT: Final = 1_000
+SHORT_CHARACTERS: Final = 1_000
 """Characters of what a client says of itself that many clients may have in common."""
 
 
@@ -41,7 +42,7 @@ def find_sessions(keys: Sequence[str]) -> dict[str, Remembered]:
     What is remembered need not be asked for; what the database says of the others costs one
     statement for :data:`~django_mcp.store.prepared.MOST` of them.
     """
-    cache = session_cache.remembering()
+    cache = session_cache.cache_in_use()
     if cache is None:
         return read_sessions(keys)
     known = {key: found for key in keys if (found := cache.get(key)) is not None}
@@ -78,7 +79,7 @@ def read_sessions(keys: Sequence[str]) -> dict[str, Remembered]:
 
 
 def _read_and_remember(
-    keys: Sequence[str], cache: session_cache.Memory | session_cache.Shared
+    keys: Sequence[str], cache: session_cache.ProcessCache | session_cache.SharedCache
 ) -> dict[str, Remembered]:
     settings = get_settings()
     # Both taken before the rows are read: they may change as soon as they have been.
@@ -93,10 +94,12 @@ def _read_and_remember(
     return read
 
 
-def _rows(query: Prepared, keys: Sequence[str]) -> list[list[Any]]:
+def _rows(query: PreparedQuery, keys: Sequence[str]) -> list[list[Any]]:
     parts = [keys[first : first + MOST] for first in range(0, len(keys), MOST)]
-    with available():
-        rows = [row for part in parts for row in insist(partial(query.run, part))]
+    try:
+        rows = [row for part in parts for row in with_retries(partial(query.run, part))]
+    except (OperationalError, InterfaceError) as error:
+        raise unavailable(error) from error
     return [row for row in rows if _is_spoken_here(row[_REVISION])]
 
 
@@ -118,7 +121,7 @@ def _remembered(row: Sequence[Any]) -> Remembered:
 
 
 def _parsed(text: str) -> Any:
-    return _parsed_once(text) if len(text) <= SHORT else json.loads(text)
+    return _parsed_once(text) if len(text) <= SHORT_CHARACTERS else json.loads(text)
 
 
 # Many clients say the same of themselves, and nobody changes what is parsed: see Context.
@@ -134,12 +137,12 @@ _INFO: Final = (
     "state",
 )
 _REVISION: Final = _INFO.index("revision") - len(_INFO)
-_by_key = Prepared(
+_by_key = PreparedQuery(
     lambda keys: (
         live_sessions().filter(key_digest__in=keys).values_list("key_digest", *_OWNER, *_INFO)
     )
 )
-_by_key_with_times = Prepared(
+_by_key_with_times = PreparedQuery(
     lambda keys: (
         live_sessions()
         .filter(key_digest__in=keys)

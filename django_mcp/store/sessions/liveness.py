@@ -6,12 +6,11 @@ from datetime import timedelta
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from ...clock import DatabaseNow
+from ...clock import DatabaseHour, DatabaseNow
 from ...conf import get_settings
 from ...models import PendingRequest, Session
 from ..database import alias
-
-LIVE = (Session.State.OPENED, Session.State.READY)
+from ..parent_rows import LIVE
 
 
 def live_sessions() -> QuerySet[Session]:
@@ -38,12 +37,15 @@ def stale_sessions() -> QuerySet[Session]:
     One that is too old can be used no longer, so that it becomes idle in time.
     """
     settings = get_settings()
-    idle = timedelta(seconds=min(settings.session_idle_seconds, settings.session_max_age_seconds))
-    return expired_sessions().filter(last_active__lt=DatabaseNow() - idle)
+    seconds = min(settings.session_idle_seconds, settings.session_max_age_seconds)
+    # The hour, which the index has, is never later than the last use.
+    unused = expired_sessions().filter(used_hour__lte=DatabaseHour() - seconds // 3600)
+    return unused.filter(last_active__lt=DatabaseNow() - timedelta(seconds=seconds))
 
 
 def _unended() -> QuerySet[Session]:
-    return Session.objects.using(alias()).filter(state__in=LIVE)
+    # The index has the time of the end, which a session that lives does not have.
+    return Session.objects.using(alias()).filter(state__in=LIVE, ended=None)
 
 
 def _fresh() -> Q:

@@ -2,9 +2,9 @@
 
 Off unless ``SESSION_CACHE_SECONDS`` says for how long: in the memory of each process, or in the
 cache that ``SESSION_CACHE`` names. What is remembered lets requests in and no more: whatever is
-written for a session is written under the condition that its row lives. Only sessions that are
-ready are remembered, since nothing about them changes but their log level, until they end; never
-that there is none.
+written for a session is written under the condition that its row lives, but for the number of its
+requests. Only sessions that are ready are remembered, since nothing about them changes but their
+log level, until they end; never that there is none.
 
 Whoever ends or changes a session makes everybody forget it once that is committed. A reader that
 was faster than that may come late with what it has read: it is not taken any more. And if nobody is
@@ -39,7 +39,7 @@ logger = logging.getLogger("django_mcp.store")
 
 MAX_SESSIONS: Final = 5_000
 """Sessions that a process remembers; more, and those that were read first are forgotten."""
-ENDED: Final = ""
+ENDED_MARK: Final = ""
 """Stands in a shared cache for a session that is not to be remembered."""
 ENDED_SECONDS: Final = 60
 """For how long: longer than anything may be remembered, so that who read before comes too late."""
@@ -50,13 +50,13 @@ Owner = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """A session that was ready, and whose it is."""
+    """A live session, and whose it is; remembered only if it was ready."""
 
     owner: Owner
     info: SessionInfo
 
 
-class Memory:
+class ProcessCache:
     """What one process remembers. From any thread; asks nobody, so that an event loop may."""
 
     def __init__(self) -> None:
@@ -105,7 +105,7 @@ class Memory:
             del self._found[oldest]
 
 
-memory: Final = PerProcess(Memory)
+memory: Final = PerProcess(ProcessCache)
 """Returns what this process remembers; a fork begins with nothing."""
 
 
@@ -113,7 +113,7 @@ _NOTHING: Final[tuple[float, Any]] = (float("-inf"), None)
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedCache:
     """What all processes remember together. Where it cannot be reached, the database is asked."""
 
     cache: BaseCache
@@ -146,7 +146,7 @@ class Shared:
     def drop(self, keys: Iterable[str]) -> None:
         """Forget some, and take them from nobody for a while."""
         try:
-            self.cache.set_many({_name(key): ENDED for key in keys}, timeout=ENDED_SECONDS)
+            self.cache.set_many({_name(key): ENDED_MARK for key in keys}, timeout=ENDED_SECONDS)
         except Exception as error:
             _outage.begins(error)
 
@@ -166,7 +166,7 @@ class _Outage:
         self.lasts = False
 
 
-def at_hand() -> Memory | None:
+def process_memory() -> ProcessCache | None:
     """Return this process's memory, if that is where sessions are looked for now."""
     settings = get_settings()
     if not settings.session_cache_seconds or settings.session_cache or is_in_transaction():
@@ -174,7 +174,7 @@ def at_hand() -> Memory | None:
     return memory()
 
 
-def remembering() -> Memory | Shared | None:
+def cache_in_use() -> ProcessCache | SharedCache | None:
     """Return where sessions are looked for now, if anywhere but in the database.
 
     Within a transaction the caller has rows that nobody else sees.
@@ -182,17 +182,17 @@ def remembering() -> Memory | Shared | None:
     settings = get_settings()
     if not settings.session_cache_seconds or is_in_transaction():
         return None
-    return Shared(caches[settings.session_cache]) if settings.session_cache else memory()
+    return SharedCache(caches[settings.session_cache]) if settings.session_cache else memory()
 
 
 def forget(keys: Iterable[str]) -> None:
     """Let nobody remember the sessions with these digests. Never fails."""
     name = get_settings().session_cache
     if name:
-        Shared(caches[name]).drop(keys)
+        SharedCache(caches[name]).drop(keys)
     else:
         memory().drop(keys)
-        _tell_others()
+        _clear_others()
 
 
 def forget_rows(sessions: QuerySet[Session]) -> None:
@@ -205,10 +205,10 @@ def forget_rows(sessions: QuerySet[Session]) -> None:
         transaction.on_commit(partial(forget, keys), using=alias(), robust=True)
 
 
-def install(tell_others: Callable[[], None]) -> None:
-    """Have other processes told, by ``tell_others``, when they must forget what they remember."""
-    global _tell_others
-    _tell_others = tell_others
+def install(clear_others: Callable[[], None]) -> None:
+    """Have ``clear_others`` called when other processes must forget what they remember."""
+    global _clear_others
+    _clear_others = clear_others
 
 
 def _name(key: str) -> str:
@@ -234,9 +234,9 @@ def _decoded(text: str) -> Remembered:
     return Remembered((server, user, client), session)
 
 
-def _nobody() -> None:
+def _do_nothing() -> None:
     """Tell nobody, as long as there is nothing to tell it with."""
 
 
-_tell_others: Callable[[], None] = _nobody
+_clear_others: Callable[[], None] = _do_nothing
 _outage = _Outage()

@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 import secrets
-from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Final
 
-from django.db import connections, transaction
+from django.db import transaction
 from django.db.models import F, QuerySet
 from django.views.decorators.debug import sensitive_variables
 
-from ...clock import DatabaseNow
+from ...auth import Principal
+from ...clock import DatabaseHour, DatabaseNow
 from ...conf import get_settings
-from ...models import Session
-from ...principal import Principal
+from ...models import ChangeCounter, Session
 from ...protocol.errors import SessionNotFound, Unavailable
 from ...protocol.lifecycle import Sender, SessionInfo
 from ...protocol.versions import Revision
-from ..access.user_deletion import refusing_who_left
-from ..changes.change_log import last_number
-from ..database import alias, available, insist
+from ..database import alias, available, with_retries
+from ..parent_rows import LIVE, lock_live_sessions, refusing_deleted_user
 from . import session_cache
 from .finding import digest, read_sessions, session_info, text_of
-from .liveness import LIVE, busy, expired_sessions, idle_sessions, live_sessions
+from .liveness import busy, expired_sessions, idle_sessions, live_sessions
 from .session_cache import Remembered, forget_rows
 
 EVICTED_AT_ONCE: Final = 50
 """Most sessions that one ``initialize`` ends to make room."""
+CANDIDATE_SESSIONS: Final = 2 * EVICTED_AT_ONCE
+"""Of so many, those first whose hour of last use is the oldest, the longest idle ones are ended."""
 ATTEMPTS: Final = 3
 """How often it looks for such that nobody uses or ends in the same moment."""
 
@@ -43,160 +42,132 @@ def end_sessions(sessions: QuerySet[Session]) -> int:
     """End those of ``sessions`` that are live; return how many that were."""
     live = sessions.filter(state__in=LIVE)
     with available():
-        ended = insist(lambda: live.update(**_ending()))
-        # Also if there was none: an attempt before may have ended it, and never heard of that.
+        ended = with_retries(lambda: live.update(**_ending()))
+        # Also if there was none: an attempt before may have ended it, and its answer was lost.
         forget_rows(sessions)
         return ended
-
-
-def lock_in_order(keys: Collection[Any]) -> bool:
-    """Lock the rows of sessions, where an UPDATE of several might not do so in one order for all.
-
-    Return whether that was necessary, and they are locked until the end of the transaction.
-    PostgreSQL locks them as it comes across them, each statement in another order, so that two
-    processes would wait for each other. MySQL comes by the key; SQLite has one lock.
-    """
-    return len(keys) > 1 and _lock_rows(keys)
-
-
-def _lock_rows(keys: Collection[Any]) -> bool:
-    if not connections[alias()].features.has_select_for_no_key_update:
-        return False
-    rows = Session.objects.using(alias()).filter(pk__in=keys).order_by("pk")
-    list(rows.select_for_update(no_key=True).values_list("pk", flat=True))
-    return True
 
 
 def is_ready(session: SessionInfo) -> bool:
     """Return whether the client has sent ``notifications/initialized``, to whatever worker."""
     rows = Session.objects.using(alias()).filter(pk=session.id, state=Session.State.READY)
     with available():
-        return insist(rows.exists)
+        return with_retries(rows.exists)
 
 
-def note_use(requests: Mapping[str, int]) -> None:
-    """Note that sessions have been used, each by so many requests: all of them, or none."""
-    if not requests:
-        return
-    by_number: dict[int, list[str]] = defaultdict(list)
-    for session, number in requests.items():
-        by_number[number].append(session)
-    with transaction.atomic(using=alias()):
-        lock_in_order(requests)
-        for number, used in by_number.items():
-            living = Session.objects.using(alias()).filter(pk__in=used, state__in=LIVE)
-            living.update(last_active=DatabaseNow(), request_count=F("request_count") + number)
+@sensitive_variables("secret")
+def find_session(server: str, secret: str, principal: Principal) -> SessionInfo:
+    """Return the live session that ``secret`` names, if it is the principal's own.
+
+    Unknown, expired, ended and foreign sessions are told apart by nobody.
+    """
+    key = digest(secret)
+    return check_owner(server, read_sessions([key]).get(key), principal)
 
 
-@dataclass(frozen=True, slots=True)
-class SessionStore:
-    """The sessions of one server."""
+def recall_session(server: str, secret: str, principal: Principal) -> SessionInfo | None:
+    """Return what :func:`find_session` would, if this process remembers it.
 
-    server: str
+    Asks nobody, so that an event loop may.
+    """
+    cache = session_cache.process_memory()
+    found = None if cache is None else cache.get(digest(secret))
+    return None if found is None else check_owner(server, found, principal)
 
-    @sensitive_variables("secret")
-    def find(self, secret: str, principal: Principal) -> SessionInfo:
-        """Return the live session that ``secret`` names, if it is the principal's own.
 
-        Unknown, expired, ended and foreign sessions are told apart by nobody.
-        """
-        key = digest(secret)
-        return self.own(read_sessions([key]).get(key), principal)
+def check_owner(server: str, found: Remembered | None, principal: Principal) -> SessionInfo:
+    """Return a session that was found, if it was and is the principal's own."""
+    user = text_of(_user_key(principal)) if principal.user_id else ""
+    if found is None or found.owner != (server, user, principal.client_id):
+        raise SessionNotFound
+    return found.info
 
-    def recall(self, secret: str, principal: Principal) -> SessionInfo | None:
-        """Return what :meth:`find` would, if this process remembers it.
 
-        Asks nobody, so that an event loop may.
-        """
-        cache = session_cache.at_hand()
-        found = None if cache is None else cache.get(digest(secret))
-        return None if found is None else self.own(found, principal)
+def touch_session(info: SessionInfo) -> None:
+    """Note that the session has been used; raises if it has ended in the meantime."""
+    number = F("request_count") + 1
+    _update(info, last_active=DatabaseNow(), used_hour=DatabaseHour(), request_count=number)
 
-    def own(self, found: Remembered | None, principal: Principal) -> SessionInfo:
-        """Return a session that was found, if it was and is the principal's own."""
-        user = text_of(_user_key(principal))
-        if found is None or found.owner != (self.server, user, principal.client_id):
-            raise SessionNotFound
-        return found.info
 
-    def touch(self, info: SessionInfo) -> None:
-        """Note that the session has been used; raises if it has ended in the meantime."""
-        self._update(info, last_active=DatabaseNow(), request_count=F("request_count") + 1)
+def open_session(
+    server: str, principal: Principal, revision: Revision, sender: Sender
+) -> tuple[SessionInfo, str]:
+    """Open a session, ending the longest idle ones where a cap has been reached: those of the
+    same caller first, and of the anonymous only for the anonymous.
 
-    def open(
-        self, principal: Principal, revision: Revision, sender: Sender
-    ) -> tuple[SessionInfo, str]:
-        """Open a session, ending the longest idle ones where a cap has been reached: those of the
-        same caller first, and of the anonymous only for the anonymous.
+    Raises if the user has been deleted in the meantime.
+    """
+    info = sender.info or {}
+    secret = secrets.token_urlsafe(32)
+    age = timedelta(seconds=get_settings().session_max_age_seconds)
+    session = Session(
+        key_digest=digest(secret),
+        server=server,
+        user_id=_user_key(principal),
+        client_id=principal.client_id,
+        revision=revision.name,
+        client_name=str(info.get("name", ""))[:255],
+        client_info=info,
+        client_capabilities=sender.capabilities,
+        expires=DatabaseNow() + age,
+    )
+    with available(), refusing_deleted_user(principal):
+        with_retries(lambda: _make_room(principal))
+        # The client is notified of what changes from now on, as soon as it listens.
+        session.changes_seen = ChangeCounter.last(server)
+        session.save(using=alias(), force_insert=True)
+    said = (session.client_info, session.client_capabilities)
+    opened = session_info(session.pk, revision.name, *said, session.log_level, session.state)
+    return opened, secret
 
-        Raises if the user has been deleted in the meantime.
-        """
-        info = sender.info or {}
-        secret = secrets.token_urlsafe(32)
-        age = timedelta(seconds=get_settings().session_max_age_seconds)
-        session = Session(
-            key_digest=digest(secret),
-            server=self.server,
-            user_id=_user_key(principal),
-            client_id=principal.client_id,
-            revision=revision.name,
-            client_name=str(info.get("name", ""))[:255],
-            client_info=info,
-            client_capabilities=sender.capabilities,
-            expires=DatabaseNow() + age,
-        )
-        with available(), refusing_who_left(principal):
-            insist(lambda: self._make_room(principal))
-            # What changes from now on is told to the client, as soon as it listens.
-            session.changes_seen = last_number(self.server)
-            session.save(using=alias(), force_insert=True)
-        said = (session.client_info, session.client_capabilities)
-        opened = session_info(session.pk, revision.name, *said, session.log_level, session.state)
-        return opened, secret
 
-    def mark_initialized(self, session: SessionInfo) -> None:
-        """Move the session from opened to ready, unless somebody already did."""
-        with available():
-            rows = Session.objects.using(alias()).filter(pk=session.id)
-            opened = rows.filter(state=Session.State.OPENED)
-            # MySQL may come by the index on the state, and meet who has come by the key.
-            insist(lambda: opened.update(state=Session.State.READY))
+def mark_initialized(session: SessionInfo) -> None:
+    """Move the session from opened to ready, unless somebody already did."""
+    with available():
+        rows = Session.objects.using(alias()).filter(pk=session.id)
+        opened = rows.filter(state=Session.State.OPENED)
+        # MySQL may come by the index on the state, and meet who has come by the key.
+        with_retries(lambda: opened.update(state=Session.State.READY))
 
-    def set_log_level(self, session: SessionInfo, level: str) -> None:
-        """Keep the level that the client asked for."""
-        self._update(session, log_level=level)
-        with available():
-            forget_rows(Session.objects.using(alias()).filter(pk=session.id))
 
-    def end(self, key: str, principal: Principal) -> None:
-        """End the session with the digest ``key`` at its client's wish; raises if there is none."""
-        with available():
-            found = self.own(read_sessions([key]).get(key), principal)
-            mine = Session.objects.using(alias()).filter(pk=found.id)
-        if not end_sessions(mine):
+def set_log_level(session: SessionInfo, level: str) -> None:
+    """Keep the level that the client asked for."""
+    _update(session, log_level=level)
+    with available():
+        forget_rows(Session.objects.using(alias()).filter(pk=session.id))
+
+
+def end_session(server: str, key: str, principal: Principal) -> None:
+    """End the session with the digest ``key`` at its client's wish; raises if there is none."""
+    with available():
+        found = check_owner(server, read_sessions([key]).get(key), principal)
+        mine = Session.objects.using(alias()).filter(pk=found.id)
+    if not end_sessions(mine):
+        raise SessionNotFound
+
+
+def _update(info: SessionInfo, **values: Any) -> None:
+    with available():
+        rows = Session.objects.using(alias()).filter(pk=info.id, state__in=LIVE)
+        if not with_retries(lambda: rows.update(**values)):
             raise SessionNotFound
 
-    def _update(self, info: SessionInfo, **values: Any) -> None:
-        with available():
-            rows = Session.objects.using(alias()).filter(pk=info.id, state__in=LIVE)
-            if not insist(lambda: rows.update(**values)):
-                raise SessionNotFound
 
-    def _make_room(self, principal: Principal) -> None:
-        settings, anonymous = get_settings(), _anonymous_sessions()
-        if principal.is_anonymous:
-            share = max(1, int(settings.max_sessions * settings.anonymous_sessions_share))
-            groups = [anonymous]
-            if _is_counted(share):
-                _make_room_in(anonymous, share, groups)
-        else:
-            own = _sessions_of(principal)
-            _make_room_in(own, settings.max_sessions_per_user, [own])
-            # The last resort is for whoever has no session yet: each caller gets at one of those
-            # that are of no use to anybody, and at no more.
-            groups = [own, anonymous, live_sessions()]
-        if _is_counted(settings.max_sessions):
-            _make_room_in(live_sessions(), settings.max_sessions, groups)
+def _make_room(principal: Principal) -> None:
+    settings, anonymous = get_settings(), _anonymous_sessions()
+    if principal.is_anonymous:
+        share = max(1, int(settings.max_sessions * settings.anonymous_sessions_share))
+        groups = [anonymous]
+        if _is_counted(share):
+            _make_room_in(anonymous, share, groups)
+    else:
+        own = _sessions_of(principal)
+        _make_room_in(own, settings.max_sessions_per_user, [own])
+        # The last resort is for whoever has no session yet: each caller gets at one of those
+        # that are of no use to anybody, and at no more.
+        groups = [own, anonymous, live_sessions()]
+    if _is_counted(settings.max_sessions):
+        _make_room_in(live_sessions(), settings.max_sessions, groups)
 
 
 def _is_counted(cap: int) -> bool:
@@ -215,26 +186,28 @@ def _make_room_in(
         surplus = counted.order_by().count() + 1 - cap
         if surplus <= 0:
             return
-        keys = _longest_idle(groups, min(surplus, EVICTED_AT_ONCE))
-        if not keys:
+        chosen = _longest_idle(groups, min(surplus, EVICTED_AT_ONCE))
+        if not chosen:
             break
-        if _end_idle(keys):
+        if _end_idle(chosen):
             return
         # They are in use by now, or somebody else has ended them to make room.
     raise Unavailable("Too many sessions are busy; try again later", retry_after=30)
 
 
-def _longest_idle(groups: Sequence[QuerySet[Session]], number: int) -> list[Any]:
+def _longest_idle(groups: Sequence[QuerySet[Session]], number: int) -> dict[Any, datetime]:
+    """Return the keys of so many sessions, of the first group with any, and when each was used."""
     for group in groups:
-        idle = group.filter(~busy()).order_by("last_active").values_list("pk", flat=True)
-        keys = list(idle[:number])
-        if keys:
-            return keys
-    return []
+        idle = group.filter(~busy()).order_by("used_hour", "last_active")
+        found = dict(idle.values_list("pk", "last_active")[:CANDIDATE_SESSIONS])
+        if found:
+            return dict(sorted(found.items(), key=lambda item: item[1])[:number])
+    return {}
 
 
-def _end_idle(keys: Sequence[Any]) -> int:
-    ended = _end_those(keys, idle_sessions)
+def _end_idle(chosen: Mapping[Any, datetime]) -> int:
+    latest = max(chosen.values())
+    ended = _end_those(list(chosen), lambda: idle_sessions().filter(last_active__lte=latest))
     forget_rows(Session.objects.using(alias()).filter(pk__in=ended))
     return len(ended)
 
@@ -244,12 +217,10 @@ def _end_those(keys: Sequence[Any], still: Callable[[], QuerySet[Session]]) -> l
     if not keys:
         return []
     with transaction.atomic(using=alias()):
-        sessions = Session.objects.using(alias()).filter(pk__in=keys)
         # Locked first, then asked, in the next statement: whoever registers a call meanwhile waits
         # for this, or is seen. In one statement the lock would be waited for with the answer at
         # hand: on PostgreSQL a condition on other tables is not looked at again.
-        if not _lock_rows(keys):
-            sessions.update(state=F("state"))
+        lock_live_sessions(keys)
         found = list(still().filter(pk__in=keys).values_list("pk", flat=True))
         Session.objects.using(alias()).filter(pk__in=found).update(**_ending())
     return found

@@ -6,16 +6,16 @@ import os
 from typing import Any
 
 from django_mcp.models import OutgoingMessage, PendingRequest, Session, Stream
-from django_mcp.server import sealing
+from django_mcp.server.questions import mrtr
 from django_mcp.store.changes import change_log
 from django_mcp.store.delivery import outbox
-from django_mcp.store.delivery.stream_readers import Readers
-from django_mcp.store.requests import recovery
+from django_mcp.store.delivery.stream_readers import StreamReaders
+from django_mcp.store.in_flight import recovery
 
 
 def never_settles() -> None:
     """Leave what the dead have left. Their clients wait for ever."""
-    recovery.settle = lambda: []
+    recovery.end_abandoned = lambda: []
 
 
 def unfenced() -> None:
@@ -27,8 +27,8 @@ def unfenced() -> None:
         return []
 
     def advance(batch: Any) -> bool:
-        if not batch.opens and batch.post.durable and batch.messages:
-            stream = Stream.objects.get(pk=batch.post.id)
+        if not batch.opens and batch.writer.durable and batch.messages:
+            stream = Stream.objects.get(pk=batch.writer.id)
             ahead = max(0, stream.next_seq - batch.messages[0][0].seq)
             batch.messages[:] = [
                 (type(each)(each.seq + ahead, each.kind, each.body), call)
@@ -58,14 +58,14 @@ def forgets_sessions() -> None:
 def broadcasts() -> None:
     """Show what one call says on every stream of the process."""
 
-    def offer(self: Readers, stream: Any, messages: Any, *, closed: bool) -> None:
-        for reader in list(self._readers):
+    def offer(self: StreamReaders, stream: Any, messages: Any, *, epoch: int, closed: bool) -> None:
+        for reader in self.all():
             if messages and not reader.own:
                 reader.deliver(messages)
             if closed and reader.stream == stream:
                 self._finish(reader)
 
-    Readers.offer = offer  # type: ignore[method-assign]
+    StreamReaders.offer = offer  # type: ignore[method-assign]
 
 
 def keeps_changes_to_itself() -> None:
@@ -89,4 +89,4 @@ def keeps_changes_to_itself() -> None:
 
 def keeps_states_to_itself() -> None:
     """Seal what a call has asked so far so that no other process can read it."""
-    sealing._SALT += str(os.getpid())
+    mrtr._SALT += str(os.getpid())

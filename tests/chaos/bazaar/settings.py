@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from tests.databases import database_from_url
+from tests.support.databases import database_from_url
 
 OFFSET = float(os.environ.get("CLOCK_OFFSET") or 0)
 """By how many seconds this process's clock is wrong. Its monotonic clock is right."""

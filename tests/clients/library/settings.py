@@ -6,7 +6,7 @@ import os
 
 from fixture.settings import *  # noqa: F403  settings on top of settings
 
-from tests.services import REDIS_URL
+from tests.support.services import REDIS_URL
 
 INSTALLED_APPS = [
     "django.contrib.auth",

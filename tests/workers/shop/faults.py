@@ -9,23 +9,24 @@ from django_mcp.models import CallCount, OutgoingMessage, Session, Stream
 from django_mcp.store import ledger
 from django_mcp.store.access import rate_counters
 from django_mcp.store.delivery import outbox, stream_rows
-from django_mcp.store.delivery.stream_readers import Reader, Readers
+from django_mcp.store.delivery.stream_readers import StreamReader, StreamReaders
+from django_mcp.store.sessions import session_use
 
 from .gates import gates
 
 
 def pauses() -> None:
     """Wait between storing the response of a held call and showing it. No fault: an occasion."""
-    keep = ledger.keep
+    write = ledger.write_batches
 
-    def kept(batches: Any, process: Any) -> Any:
-        found = keep(batches, process)
+    def written(batches: Any, process: Any) -> Any:
+        found = write(batches, process)
         for call in (call for batch in batches for call in batch.ended):
             if call.name in ("hold", "ahold"):
                 gates().wait(f"stored-{call.request_id}")
         return found
 
-    ledger.keep = kept
+    ledger.write_batches = written
 
 
 AGES = 0.05
@@ -46,7 +47,7 @@ def unlocked() -> None:
             )
         return row.reader
 
-    outbox.put = put
+    outbox.write_notifications = put
 
 
 def overwrites() -> None:
@@ -68,30 +69,31 @@ def whole() -> None:
     """Keep sessions in memory: count there, and save them whole."""
     known: dict[str, Session] = {}
 
-    def note_use(requests: Any) -> None:
+    def write_use(requests: Any, *, at_once: bool = False) -> dict[str, float]:
         for session, number in requests.items():
             row = known.setdefault(session, Session.objects.get(pk=session))
             row.request_count += number
             row.save()
+        return {}
 
-    ledger.note_use = note_use
+    session_use.write_use = write_use
 
 
 def unpolled() -> None:
     """Never look unless rung."""
-    ledger.PAUSE = 3600
+    ledger.PAUSE_SECONDS = 3600
 
 
 def deaf() -> None:
     """Never look unless rung, and never ring anybody."""
     unpolled()
-    ledger.Doorbell.ring = lambda self, channels: None  # type: ignore[method-assign]
+    ledger.Doorbell.wake = lambda self, channels: None  # type: ignore[method-assign]
 
 
 def resends() -> None:
     """Deliver to every connection of a stream, whichever is the newest."""
     stream_rows.mark_delivered = lambda stream, epoch, seq: True
-    Readers._may_deliver = lambda self, reader, row: row is not None  # type: ignore[method-assign]
+    StreamReaders._may_deliver = lambda self, reader, row: row is not None  # type: ignore[method-assign]
 
 
 def blob() -> None:
@@ -112,42 +114,43 @@ def blob() -> None:
         Stream.objects.filter(pk=stream).update(next_seq=len(queue) + 1)
         return row.reader
 
-    outbox.put = put
+    outbox.write_notifications = put
 
 
 def late() -> None:
     """Look for what is there first, and join after that: nobody looks again for the newcomer."""
-    look = Readers.look
-    coming: list[Reader] = []
+    look = StreamReaders.look
+    coming: list[StreamReader] = []
 
-    def look_and_join(self: Readers) -> None:
+    def look_and_join(self: StreamReaders) -> None:
         newcomers = list(coming)
         look(self)
         for reader in newcomers:
             coming.remove(reader)
             if not reader.gone:
-                self._readers[reader] = None
+                add(self, reader)
 
-    Readers.add = lambda self, reader: coming.append(reader)  # type: ignore[method-assign]
-    Readers.look = look_and_join  # type: ignore[method-assign]
+    add = StreamReaders.add
+    StreamReaders.add = lambda self, reader: coming.append(reader)  # type: ignore[method-assign]
+    StreamReaders.look = look_and_join  # type: ignore[method-assign]
 
 
 def skips() -> None:
     """Read what is there first, and join at what is the end by then, after something has come."""
-    look = Readers.look
-    known: list[Reader] = []
+    look = StreamReaders.look
+    known: list[StreamReader] = []
 
-    def look_and_join(self: Readers) -> None:
-        newcomers = [each for each in list(self._readers) if each.own and each not in known]
+    def look_and_join(self: StreamReaders) -> None:
+        newcomers = [each for each in self.all() if each.own and each not in known]
         look(self)
         for reader in newcomers:
             known.append(reader)
             rows = Stream.objects.filter(pk=reader.stream)
-            while reader in self._readers and rows.get().next_seq <= reader.cursor + 1:
+            while not reader.gone and rows.get().next_seq <= reader.cursor + 1:
                 time.sleep(0.01)
             reader.cursor = rows.get().next_seq - 1
 
-    Readers.look = look_and_join  # type: ignore[method-assign]
+    StreamReaders.look = look_and_join  # type: ignore[method-assign]
 
 
 def looks_first() -> None:

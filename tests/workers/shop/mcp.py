@@ -15,13 +15,13 @@ from django.db import connection
 from django.db.models import Count, Max
 
 from django_mcp import Context, mcp
+from django_mcp.http.connection_limits import open_connections
 from django_mcp.models import PendingRequest, Session, Stream
+from django_mcp.running.send_queue import SendQueue
 from django_mcp.store.delivery import outbox
 from django_mcp.store.ledger import ledger
 from django_mcp.store.sessions.finding import digest
-from django_mcp.transport.connections import open_connections
-from django_mcp.transport.streams import Mailbox
-from tests.lasting import last
+from tests.support.lasting import last
 
 from .gates import gates
 from .statements import statements
@@ -103,7 +103,7 @@ def ask(ctx: Context, value: str) -> str:
     """Ask for a name, and return it with what was given."""
     schema = {"type": "object", "properties": {"name": {"type": "string"}}}
     params = {"message": value, "requestedSchema": schema}
-    answer = ctx._exchange.peer.ask("elicitation/create", params, 30)
+    answer = ctx._exchange.peer.request("elicitation/create", params, 30)
     return f"{value}: {answer['content']['name']}"
 
 
@@ -112,7 +112,7 @@ async def aask(ctx: Context, value: str) -> str:
     """Do the same on the loop."""
     schema = {"type": "object", "properties": {"name": {"type": "string"}}}
     params = {"message": value, "requestedSchema": schema}
-    answer = await ctx._exchange.peer.aask("elicitation/create", params, 30)
+    answer = await ctx._exchange.peer.arequest("elicitation/create", params, 30)
     return f"{value}: {answer['content']['name']}"
 
 
@@ -164,8 +164,8 @@ def put(stream: str, data: str) -> None:
     """Queue a message on a session's own stream, and ring."""
     params = {"level": "info", "data": data}
     message = {"jsonrpc": "2.0", "method": "notifications/message", "params": params}
-    reader = outbox.put(uuid.UUID(stream), [json.dumps(message)])
-    ledger().doorbell.ring([reader or ""])
+    reader = outbox.write_notifications(uuid.UUID(stream), [json.dumps(message)])
+    ledger().doorbell.wake([reader or ""])
 
 
 @mcp.tool
@@ -243,10 +243,10 @@ def flood(ctx: Context, words: int, size: int, seconds: float) -> int:
 @mcp.tool
 def waiting_here() -> dict[str, int]:
     """Return what this process keeps for its clients, and how many messages it holds for them."""
-    kept = [each for each in gc.get_objects() if type(each) is Mailbox]
+    kept = [each for each in gc.get_objects() if type(each) is SendQueue]
     return {
         # This very call is one of them.
         "connections": len(open_connections) - 1,
-        "readers": len(ledger().readers._readers),
+        "readers": len(ledger().readers.all()),
         "messages": sum(len(each) for each in kept),
     }

@@ -6,7 +6,7 @@ import os
 import sys
 from importlib import import_module
 
-from tests.databases import database_from_url
+from tests.support.databases import database_from_url
 
 SECRET_KEY = "insecure-and-public-for-the-tests-only"
 ALLOWED_HOSTS = ["127.0.0.1"]
@@ -52,7 +52,7 @@ DJANGO_MCP = {
     "RATE_LIMIT_CACHE": os.environ.get("RATE_CACHE", ""),
     "SESSION_CACHE_SECONDS": float(os.environ.get("SESSION_CACHE_SECONDS") or 0),
     "SESSION_CACHE": os.environ.get("SESSION_CACHE", ""),
-    "LANES": int(os.environ.get("LANES") or 16),
+    "WORKER_THREADS": int(os.environ.get("WORKER_THREADS") or 16),
     "WRITE_TIMEOUT_SECONDS": float(os.environ.get("WRITE_TIMEOUT") or 60),
     "LEASE_SECONDS": float(os.environ.get("LEASE") or 15),
     "REPLAY_SECONDS": int(os.environ.get("REPLAY") or 300),

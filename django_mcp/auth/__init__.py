@@ -1,0 +1,75 @@
+"""Who may use an endpoint: the callables for ``DJANGO_MCP["AUTH"]``.
+
+``AUTH`` takes the ``HttpRequest`` and returns a :class:`Principal` (or simply a user), or a
+:class:`Refusal`. It is required: an endpoint without it refuses everybody. ``logins`` finds out
+which of those who came in by a session of Django's have logged out since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from django.http import HttpRequest
+
+from .logins import ended_logins, login_of
+from .principal import Guard, Principal
+
+__all__ = ["Guard", "Principal", "Refusal", "django_user", "nonblocking", "public"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The answer to a request that may not pass.
+
+    ``status`` is 401 where credentials are missing or wrong, 403 where they do not suffice.
+    ``message`` reaches the person in front of most clients, so it says what to do. ``challenge``
+    becomes the ``WWW-Authenticate`` header; empty, it asks for a bearer token, and says whether one
+    was shown that does not hold.
+    """
+
+    message: str = (
+        'Authentication required: send credentials, such as "Authorization: Bearer TOKEN". '
+        "Whoever runs this site issues them."
+    )
+    status: int = 401
+    challenge: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    """More headers for the response."""
+
+
+def nonblocking(auth: F) -> F:
+    """Mark a callable for ``AUTH`` that asks neither a database nor anybody else.
+
+    The mount calls it on the event loop. Any other synchronous callable gets a thread, which costs
+    more than most of what such a callable does: comparing a key, checking a signature.
+    """
+    auth.nonblocking = True  # type: ignore[attr-defined]
+    return auth
+
+
+@nonblocking
+def public(request: HttpRequest) -> Principal:
+    """Let everybody in. Choosing it says that the endpoint is open on purpose."""
+    # Models must not be imported before the apps are loaded, and servers may be made before.
+    from django.contrib.auth.models import AnonymousUser  # noqa: PLC0415
+
+    return Principal(AnonymousUser())
+
+
+def django_user(request: HttpRequest) -> Principal | Refusal:
+    """Let in whoever Django's own authentication has recognised: session cookies, for example.
+
+    What is open of somebody ends with the session that he came in by.
+    """
+    user = request.user
+    if user.is_authenticated and user.is_active:
+        login = login_of(request)
+        return Principal(user, credential=login, recheck=None if login is None else ended_logins)
+    return Refusal(
+        "Log in to the site first: the cookie of its session opens this endpoint.",
+        challenge='Session realm="mcp"',
+    )

@@ -1,0 +1,54 @@
+"""Who is calling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Guard = Callable[[Any], bool]
+"""Says whether a user may go on with what was begun. May touch the database."""
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who is calling: a user of the site, and the client that acts for them.
+
+    Sessions are bound to this pair, never to the bytes of a token, so that a refreshed token keeps
+    its session. ``user`` is a Django user or ``AnonymousUser``.
+    """
+
+    user: Any
+    client_id: str = ""
+    scopes: frozenset[str] = frozenset()
+    recheck: Callable[[Sequence[Principal]], Iterable[Principal]] | None = field(
+        default=None, compare=False, repr=False
+    )
+    """Returns those of the given callers who may stay no longer. It is asked about twice a second
+    while they have requests or streams open, for all of them together, in a thread of its own.
+    Users that are deactivated or deleted are found without it.
+    """
+    limited_as: str = field(default="", compare=False)
+    """Whom limits take the caller for, where that is not the user with the client."""
+    credential: Any = field(default=None, compare=False, repr=False)
+    """What ``recheck`` needs to know of how the caller came in; kept while something is open."""
+
+    @property
+    def user_id(self) -> str:
+        """The user's primary key as text; empty for anonymous users."""
+        key = getattr(self.user, "pk", None)
+        return "" if key is None else str(key)
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether nothing is known of the caller: neither a user nor a client."""
+        return not (self.user_id or self.client_id)
+
+    @property
+    def limit_key(self) -> str:
+        """Whom limits take the caller for; empty for callers of whom nothing is known."""
+        if self.limited_as:
+            return self.limited_as
+        key = getattr(self.user, "pk", None)
+        is_known = self.client_id or not (key is None or key == "")
+        return f"{'' if key is None else key}\n{self.client_id}" if is_known else ""

@@ -1,0 +1,23 @@
+"""System checks: what a site has forgotten, before its users find out.
+
+``settings`` checks ``DJANGO_MCP`` and what it names, ``servers`` the servers in the URLconf,
+``offers`` whether clients can take what they offer, ``site`` what lies around the endpoints: other
+URLs, middleware, and whoever is let in. Importing this package registers all of them with Django,
+which ``AppConfig.ready()`` does; nothing else imports it. ``docs/reference/checks.md`` lists the
+ids.
+"""
+
+from __future__ import annotations
+
+from .servers import check_servers
+from .settings import check_settings
+from .site import KNOWN_MIDDLEWARE, check_middleware, check_openness, check_well_known
+
+__all__ = [
+    "KNOWN_MIDDLEWARE",
+    "check_middleware",
+    "check_openness",
+    "check_servers",
+    "check_settings",
+    "check_well_known",
+]

@@ -1,0 +1,138 @@
+"""Checks of what lies around the endpoints: other URLs, middleware, whoever is let in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from django.conf import settings as django_settings
+from django.core.checks import CheckMessage, Tags, register
+from django.core.checks import Warning as CheckWarning
+from django.urls import get_resolver
+from django.utils.module_loading import import_string
+
+from ..auth import public
+from ..conf import Settings, get_settings
+from ..http.request import Endpoint
+from ..routing import find_endpoints, path_of
+from ..well_known import catch_all, probes
+from .settings import AUTH_HINT, are_settings_valid
+
+PUBLIC_HINT: Final = (
+    f'If that is meant, add "django_mcp.W006" to SILENCED_SYSTEM_CHECKS. Otherwise: {AUTH_HINT}'
+)
+ORIGINS_HINT: Final = (
+    'Name the origins whose pages need them, as in ["https://app.example.com"]. The star also lets '
+    "through pages that have made a name of their own point at this server. If that is meant, add "
+    '"django_mcp.W007" to SILENCED_SYSTEM_CHECKS.'
+)
+WELL_KNOWN_HINT: Final = (
+    'Put path("", include("django_mcp.well_known")) in front of it, in the URLconf\'s root; '
+    'include("django_mcp.urls") there has the same.'
+)
+
+#: Middleware whose work the mount does itself, or that an endpoint does not need.
+KNOWN_MIDDLEWARE: Final = {
+    "corsheaders.middleware.CorsMiddleware",
+    "debug_toolbar.middleware.DebugToolbarMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "django.contrib.flatpages.middleware.FlatpageFallbackMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.contrib.redirects.middleware.RedirectFallbackMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.cache.FetchFromCacheMiddleware",
+    "django.middleware.cache.UpdateCacheMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django.middleware.common.BrokenLinkEmailsMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csp.ContentSecurityPolicyMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.middleware.gzip.GZipMiddleware",
+    "django.middleware.http.ConditionalGetMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+}
+
+
+@register(Tags.urls)
+def check_well_known(**kwargs: Any) -> list[CheckMessage]:
+    """Check that clients that look for documents around an endpoint get no page of the site's."""
+    if not getattr(django_settings, "ROOT_URLCONF", None):
+        return []
+    resolver = get_resolver()
+    paths = [path_of(chain) for chain, _ in find_endpoints(resolver)]
+    asked_for = [url for path in paths if path.isascii() for url in probes(path)]
+    hidden: dict[str, str] = {}
+    for url in asked_for:
+        pattern = catch_all(resolver, url)
+        if pattern:
+            hidden.setdefault(pattern, url)
+    return [
+        CheckWarning(
+            f"The URL pattern {pattern!r} answers {url}, which MCP clients ask for.",
+            hint=WELL_KNOWN_HINT,
+            id="django_mcp.W008",
+        )
+        for pattern, url in hidden.items()
+    ]
+
+
+@register
+def check_middleware(**kwargs: Any) -> list[CheckMessage]:
+    """Check what the mount bypasses, where the ASGI application has one."""
+    unknown = [name for name in django_settings.MIDDLEWARE if name not in KNOWN_MIDDLEWARE]
+    if not unknown or not _has_mount():
+        return []
+    message = f"The mount answers MCP requests without this middleware: {', '.join(unknown)}."
+    hint = (
+        "If one of them protects the endpoint or prepares what your tools need, do that in AUTH, "
+        "or remove mount() from the ASGI application: the view runs all middleware. Otherwise add "
+        '"django_mcp.W002" to SILENCED_SYSTEM_CHECKS.'
+    )
+    return [CheckWarning(message, hint=hint, id="django_mcp.W002")]
+
+
+@register(Tags.security, deploy=True)
+def check_openness(**kwargs: Any) -> list[CheckMessage]:
+    """Check what is open to more people than a site in production may want."""
+    if not getattr(django_settings, "ROOT_URLCONF", None) or not are_settings_valid():
+        return []
+    settings = get_settings()
+    served = [endpoint for _, endpoint in find_endpoints(get_resolver())]
+    found = [each.server.name for each in served if _is_public(each, settings)]
+    messages: list[CheckMessage] = [
+        CheckWarning(
+            f"The server {name!r} is open to everybody: its AUTH is django_mcp.auth.public.",
+            hint=PUBLIC_HINT,
+            id="django_mcp.W006",
+        )
+        for name in dict.fromkeys(found)
+    ]
+    if "*" in settings.allowed_origins:
+        message = 'Pages of every website may use the endpoints: DJANGO_MCP["ALLOWED_ORIGINS"].'
+        messages.append(CheckWarning(message, hint=ORIGINS_HINT, id="django_mcp.W007"))
+    return messages
+
+
+def _is_public(endpoint: Endpoint, settings: Settings) -> bool:
+    auth = endpoint.auth or endpoint.server.auth or settings.auth
+    return auth in (public, f"{public.__module__}.{public.__name__}")
+
+
+def _has_mount() -> bool:
+    path = getattr(django_settings, "ASGI_APPLICATION", None)
+    if not path:
+        return False
+    try:
+        application = import_string(path)
+    except Exception:  # whatever is wrong there is reported by what serves it
+        return False
+    return any(getattr(each, "is_mcp_mount", False) for each in _applications(application))
+
+
+def _applications(application: Any) -> Iterable[Any]:
+    yield application
+    # Channels' ProtocolTypeRouter.
+    yield from getattr(application, "application_mapping", {}).values()

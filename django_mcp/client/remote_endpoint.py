@@ -1,0 +1,289 @@
+"""The server's one URL: who asks there, and responses whose size and kind are checked."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from email.utils import parsedate_to_datetime
+from typing import Any, Final, cast
+
+import httpx
+
+from ..protocol import sse
+from ..protocol.messages import Batch, Invalid, Message, parse
+from ..protocol.values import exceeds
+from . import user_functions
+from .bounds import Limits
+from .errors import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    MessageTooLarge,
+    OutcomeUnknown,
+    RemoteError,
+    ServerBusy,
+    UnexpectedAnswer,
+)
+
+JSON: Final = "application/json"
+KEEPALIVE_SECONDS: Final = 4.0
+"""How long an idle connection is kept for the next request.
+
+Most servers close one after five seconds. To send on it in that very moment would leave open
+whether the request was read.
+"""
+IDLE_CONNECTIONS: Final = 20
+
+TokenSource = Callable[[], str | Awaitable[str]]
+"""Gives a bearer token; plain or a coroutine function."""
+Auth = str | TokenSource | httpx.Auth
+"""A bearer token, a function that gives one, or any authentication of httpx's."""
+
+# RFC 6750, section 2.1. Anything else could end the header and begin another one.
+_BEARER_TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
+_HEADER_VALUE: Final = re.compile(r"[\x20-\x7e\t]*")
+
+
+class BearerAuth(httpx.Auth):
+    """Sends a bearer token; where a function gives it, asks that again once after a 401.
+
+    Raises ``ValueError`` for a token with characters that none may have.
+    """
+
+    def __init__(self, source: str | TokenSource) -> None:
+        self._source = source
+        self._token = _checked_token(source) if isinstance(source, str) else ""
+
+    async def async_auth_flow(
+        self, request: httpx.Request
+    ) -> AsyncGenerator[httpx.Request, httpx.Response]:
+        """Send the token that was good the last time, and a fresh one after a 401."""
+        is_fresh = not self._token
+        if is_fresh:
+            await self._refresh()
+        request.headers["Authorization"] = f"Bearer {self._token}"
+        response = yield request
+        if response.status_code == 401 and not is_fresh and not isinstance(self._source, str):
+            await self._refresh()
+            request.headers["Authorization"] = f"Bearer {self._token}"
+            yield request
+
+    async def _refresh(self) -> None:
+        assert not isinstance(self._source, str)
+        self._token = _checked_token(await user_functions.run(self._source))
+
+
+def _checked_token(token: object) -> str:
+    # The message does not show the token: it would end in a log.
+    if not isinstance(token, str) or not _BEARER_TOKEN.fullmatch(token.strip()):
+        raise ValueError("This is not a bearer token: it has characters that no token may have.")
+    return token.strip()
+
+
+class RemoteAddress:
+    """Where a server is, and who asks. Its text has no secrets."""
+
+    def __init__(self, url: str, auth: Auth | None, headers: Mapping[str, str]) -> None:
+        parsed = httpx.URL(url)
+        if parsed.scheme not in ("http", "https") or not parsed.host:
+            raise ValueError("The URL of an MCP server begins with http:// or https:// and a host.")
+        for name, value in headers.items():
+            if not _HEADER_VALUE.fullmatch(value):
+                raise ValueError(f"The value of the header {name} has a character that none may.")
+        # httpx logs URLs; credentials in one are sent as a header instead.
+        self.url = parsed.copy_with(username=None, password=None, fragment=None)
+        self.auth = _httpx_auth(auth, parsed)
+        self.headers = headers
+
+    def __str__(self) -> str:
+        return str(self.url.copy_with(query=None))
+
+
+def _httpx_auth(auth: Auth | None, url: httpx.URL) -> httpx.Auth | None:
+    if isinstance(auth, httpx.Auth):
+        return auth
+    if auth is not None:
+        return BearerAuth(auth)
+    return httpx.BasicAuth(url.username, url.password) if url.username else None
+
+
+class RemoteResponse:
+    """The server's response to one HTTP request, read as it comes."""
+
+    def __init__(self, response: httpx.Response, limits: Limits) -> None:
+        self._response = response
+        self._limits = limits
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        return self._response.status_code
+
+    @property
+    def media_type(self) -> str:
+        """The content type without its parameters."""
+        return str(self.header("content-type") or "").split(";")[0].strip().lower()
+
+    def header(self, name: str) -> str | None:
+        """Return the value of a header, if it was sent."""
+        value: str | None = self._response.headers.get(name)
+        return value
+
+    async def body(self) -> bytes:
+        """Return the whole body; raises :class:`MessageTooLarge`."""
+        parts, size, most = [], 0, self._limits.message_bytes
+        async with self._chunks() as chunks:
+            async for chunk in chunks:
+                size += len(chunk)
+                if size > most:
+                    raise MessageTooLarge(f"The answer has more than {most} bytes")
+                parts.append(chunk)
+        return b"".join(parts)
+
+    async def message(self) -> Message | Batch | Invalid:
+        """Return what the body is; raises :class:`MessageTooLarge`."""
+        return self.parse(await self.body())
+
+    def parse(self, data: bytes) -> Message | Batch | Invalid:
+        """Return what a body is, or the data of an event; raises :class:`MessageTooLarge`."""
+        self._check_values(data)
+        return parse(data)
+
+    async def events(self) -> AsyncGenerator[sse.Event]:
+        """Yield the events of a stream as they come; raises :class:`MessageTooLarge`."""
+        reader = sse.EventReader(self._limits.message_bytes)
+        async with self._chunks() as chunks:
+            async for chunk in chunks:
+                for event in _events_in(chunk, reader):
+                    yield event
+
+    async def error(self) -> RemoteError | None:
+        """Return the JSON-RPC error that the body is, if it is one."""
+        if self.media_type != JSON:
+            return None
+        try:
+            body = await self.body()
+            self._check_values(body)
+            return remote_error(json.loads(body)["error"])
+        except (ValueError, KeyError, TypeError, RecursionError, MessageTooLarge, OutcomeUnknown):
+            return None
+
+    def _check_values(self, data: bytes) -> None:
+        most = self._limits.message_values
+        if exceeds(data, most):
+            raise MessageTooLarge(f"A message has more than {most} values")
+
+    def _chunks(self) -> aclosing[AsyncGenerator[bytes]]:
+        # A compressed body could unfold to any size. None was asked for.
+        if self.header("content-encoding") not in (None, "identity"):
+            raise UnexpectedAnswer("The answer is compressed, which was not asked for", self.status)
+        return aclosing(cast("AsyncGenerator[bytes]", self._response.aiter_raw()))
+
+
+def _events_in(chunk: bytes, reader: sse.EventReader) -> Iterator[sse.Event]:
+    try:
+        yield from reader.feed(chunk)
+    except sse.EventTooLarge as error:
+        raise MessageTooLarge(str(error)) from None
+
+
+class RemoteEndpoint:
+    """An MCP endpoint of a remote server, and the connections to it."""
+
+    def __init__(
+        self, address: RemoteAddress, limits: Limits, transport: httpx.AsyncBaseTransport | None
+    ) -> None:
+        self._url = address.url
+        self._limits = limits
+        self._http = httpx.AsyncClient(
+            auth=address.auth,
+            headers={**address.headers, "Accept-Encoding": "identity"},
+            transport=transport,
+            # A redirected request would take its content, and on the same host its credentials, to
+            # an address that nobody has named.
+            follow_redirects=False,
+            timeout=httpx.Timeout(limits.connect_timeout, read=limits.idle_timeout),
+            # No maximum of open ones: the answer to a question must not wait for the call that
+            # asks it.
+            limits=httpx.Limits(
+                max_keepalive_connections=IDLE_CONNECTIONS, keepalive_expiry=KEEPALIVE_SECONDS
+            ),
+        )
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._http.aclose()
+
+    @asynccontextmanager
+    async def open(
+        self, method: str, headers: Mapping[str, str], body: bytes | None = None
+    ) -> AsyncIterator[RemoteResponse]:
+        """Send a request, and give its response as long as the block lasts.
+
+        ``method`` is HTTP's. Raises :class:`ConnectionFailed` if nothing was sent, and
+        :class:`OutcomeUnknown` if the connection broke, also while the block reads the response.
+        """
+        accept = sse.MEDIA_TYPE if method == "GET" else f"{JSON}, {sse.MEDIA_TYPE}"
+        content = {} if body is None else {"Content-Type": JSON}
+        given = {"Accept": accept, **content, **headers}
+        # Of the id of an event, HTML says that it is sent as UTF-8; all else is ASCII.
+        raw = [(name.encode(), value.encode()) for name, value in given.items()]
+        try:
+            async with self._http.stream(method, self._url, content=body, headers=raw) as response:
+                yield RemoteResponse(response, self._limits)
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError) as e:
+            raise ConnectionFailed(f"The server cannot be reached: {_text(e)}") from e
+        except httpx.TransportError as e:
+            raise OutcomeUnknown(f"The connection broke: {_text(e)}") from e
+
+
+async def check_status(response: RemoteResponse) -> None:
+    """Raise the :class:`ClientError` that a response means which is no success."""
+    if 200 <= response.status < 300:
+        return
+    error = await response.error()
+    reason = f": {error.message}" if error else ""
+    if response.status in (401, 403):
+        raise AuthenticationFailed(f"The server said {response.status}{reason}", response.status)
+    retry_after = _retry_after(response.header("retry-after"))
+    if response.status in (429, 503) and retry_after is not None:
+        raise ServerBusy(f"The server said {response.status}{reason}", retry_after=retry_after)
+    if error is not None:
+        raise error
+    if response.status >= 500:
+        raise OutcomeUnknown(f"The server, or a proxy before it, said {response.status}")
+    if 300 <= response.status < 400:
+        raise UnexpectedAnswer(
+            f"The server said {response.status}; redirects are not followed, since the request and"
+            " its credentials were meant for this URL. Give the client the right one.",
+            response.status,
+        )
+    media_type = response.media_type or "nothing"
+    raise UnexpectedAnswer(f"The server said {response.status}, with {media_type}", response.status)
+
+
+def remote_error(error: Mapping[str, Any]) -> RemoteError:
+    """Return the exception for a JSON-RPC error; raises ``TypeError`` if it is none."""
+    code, message = error.get("code"), error.get("message")
+    if not isinstance(code, int) or not isinstance(message, str):
+        raise TypeError("not a JSON-RPC error")
+    return RemoteError(code, message, error.get("data"))
+
+
+def _text(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+def _retry_after(value: str | None) -> float | None:
+    """Return the seconds of RFC 9110, section 10.2.3: a number, or a date."""
+    if value is None:
+        return None
+    if value.strip().isdecimal():
+        return float(value)
+    try:
+        when = parsedate_to_datetime(value)
+        return max(0.0, when.timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError):
+        return None

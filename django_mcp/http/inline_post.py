@@ -1,0 +1,70 @@
+"""A POST in the thread of its request: its calls run there, and it is answered in one piece."""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+from ..running.peers import BufferedPeer
+from ..running.running_call import RunningCall
+from ..running.user_code import InlineRunner
+from ..store.database import alias
+from ..store.ledger import ledger
+from .incoming_post import IncomingPost, state_of
+from .replies import Reply
+
+_peers_lock: Final = threading.Lock()
+
+
+class InlinePost(IncomingPost):
+    """One POST whose calls run one after the other in the thread that has received it."""
+
+    _current: RunningCall | None = None
+    """The call that runs."""
+    _peer: BufferedPeer | None = None
+    """The client of all calls, if one of them wants to reach it."""
+
+    async def run(self) -> Reply:
+        """Run the calls, and reply with what they have said and how they have ended."""
+        runner = self.caller.runner
+        assert isinstance(runner, InlineRunner)
+        transactions = runner.transactions
+        # Within a transaction of the caller's, as in a test, nobody else would see the session.
+        is_watched = self.sends_messages and not (transactions and alias() in transactions)
+        books = ledger()
+        for call in self.calls:
+            call.post = self
+            if is_watched:
+                # It is a row as soon as it has become long.
+                self._current = call
+                books.add_request(call)
+            try:
+                await call.run(runner)
+            finally:
+                call.post = None
+                if is_watched:
+                    with _peers_lock:
+                        self._current = None
+                    books.requests.remove(call)
+            self.encode(call)
+            if call.writer is not None:
+                call.writer.end(call, state_of(call.outcome), b"")
+        return self.reply(self._peer.notifications if self._peer is not None else ())
+
+    def peer(self, call: RunningCall) -> BufferedPeer:
+        """Return the client, which gets what is said together with the answers."""
+        if self._peer is None:
+            runner = self.caller.runner
+            assert isinstance(runner, InlineRunner)
+            self._peer = runner.peer(can_notify=self.takes_stream)
+        return self._peer
+
+    def want_rows(self, call: RunningCall) -> None:
+        """Want a row for a call, unless it has ended. From any thread."""
+        with _peers_lock:
+            if call is not self._current:
+                return
+            if call.writer is None:
+                call.writer = self.writer(durable=False)
+                call.writer.begin(call)
+        call.writer.want_rows()

@@ -1,0 +1,174 @@
+"""A POST, from its body to its reply: the way of every message that a client sends."""
+
+from __future__ import annotations
+
+import logging
+
+from ..protocol import headers, lifecycle, messages
+from ..protocol.errors import ErrorCode, MCPError, TooManyRequests
+from ..protocol.lifecycle import Sender, SessionInfo
+from ..protocol.messages import Batch, Invalid, Message, Notification, RequestId, Response
+from ..protocol.versions import NEWEST_LEGACY, Era, Revision
+from ..running import shutdown
+from ..running.running_call import RunningCall
+from ..server.dispatch import handle_notification
+from ..server.exchange import Exchange
+from ..server.methods import METHODS
+from ..store import inbox
+from . import admission, rate_limits, replies
+from .incoming_post import IncomingPost
+from .inline_post import InlinePost
+from .replies import Reply
+from .request import Caller
+from .streamed_post import StreamedPost
+
+logger = logging.getLogger("django_mcp.request")
+
+
+async def handle_post(caller: Caller) -> Reply:
+    """Answer a POST: read it, find its session, count it, run what it asks for, and reply."""
+    if caller.runner.can_stream:
+        shutdown.prepare()
+    admission.check_form(caller.request)
+    message = await admission.read_message(caller)
+    try:
+        reply = await _answer(message, caller)
+    except Exception as failure:
+        # From here on the id is known, and every error carries it.
+        reply = replies.failed(failure, id_of(message), caller.request)
+    if reply.body and not headers.acceptable(caller.request.accept).json:
+        return replies.as_events(reply)
+    return reply
+
+
+async def _answer(message: Message | Batch | Invalid, caller: Caller) -> Reply:
+    """Answer what the body holds."""
+    if isinstance(message, Invalid):
+        raise message.error
+    session: SessionInfo | None = None
+    if lifecycle.era_of(message, caller.request.protocol_version) is Era.MODERN:
+        if isinstance(message, Notification):
+            # The era defines no notification to servers over HTTP, so there is nothing to do.
+            return replies.accepted()
+        if not isinstance(message, messages.Request):
+            raise MCPError(ErrorCode.INVALID_REQUEST, "Send one request or notification")
+        revision, sender = lifecycle.read_modern(message, caller.request)
+        method = METHODS.get(message.method)
+        if method is not None and method.stays_open:
+            admission.check_takes_events(caller.request)
+    elif isinstance(message, messages.Request) and message.method == "initialize":
+        revision, sender = NEWEST_LEGACY, Sender()
+        admission.note_opening()
+    else:
+        session = await admission.enter_session(caller)
+        revision, sender = session.revision, session.sender
+    if isinstance(message, Batch):
+        assert session is not None
+        return await _answer_batch(message, session, caller)
+    if not isinstance(message, messages.Request):
+        assert session is not None
+        return await _accept(message, session, caller)
+    await rate_limits.count(message, caller)
+    method = METHODS.get(message.method)
+    call = RunningCall(
+        message, caller.server, _exchange(message, revision, sender, session, caller)
+    )
+    sends_messages = method is not None and method.sends_messages
+    stays_open = method is not None and method.stays_open
+    post = _post_class(caller, sends_messages)(
+        (call,), revision, session, caller, sends_messages, stays_open
+    )
+    return await post.run()
+
+
+async def _accept(message: Notification | Response, session: SessionInfo, caller: Caller) -> Reply:
+    """Take what is not answered."""
+    if isinstance(message, Notification):
+        await rate_limits.count(message, caller)
+        await handle_notification(message, session, caller.server_name, caller.runner)
+    else:
+        await caller.runner.run_blocking(inbox.take_answer, session, message)
+    return replies.accepted()
+
+
+async def _answer_batch(batch: Batch, session: SessionInfo, caller: Caller) -> Reply:
+    """Answer an array of messages: one by one, so that what is refused refuses no other."""
+    if not session.revision.batches:
+        raise MCPError(
+            ErrorCode.INVALID_REQUEST,
+            f"Revision {session.revision.name} has no batches; send one message per POST",
+        )
+    for item in batch.items:
+        # An error without an id has no place in a 200, so the batch is refused as a whole, before
+        # anything in it has run.
+        if isinstance(item, Invalid) and item.id is None:
+            raise item.error
+    calls = [
+        await _call_of(item, session, caller)
+        for item in batch.items
+        if isinstance(item, (messages.Request, Invalid))
+    ]
+    for item in batch.items:
+        if isinstance(item, (Notification, Response)):
+            try:
+                await _accept(item, session, caller)
+            except TooManyRequests as error:
+                logger.warning("A message is dropped within a batch: %s", error)
+    methods = [METHODS.get(call.method) for call in calls]
+    sends_messages = any(method is not None and method.sends_messages for method in methods)
+    post_class = _post_class(caller, sends_messages)
+    return await post_class(
+        tuple(calls), session.revision, session, caller, sends_messages, is_batch=True
+    ).run()
+
+
+async def _call_of(
+    item: messages.Request | Invalid, session: SessionInfo, caller: Caller
+) -> RunningCall:
+    """Return a request of a batch as a call; or an error in the place of one."""
+    if isinstance(item, Invalid):
+        assert item.id is not None
+        return RunningCall(messages.Request(item.id, ""), caller.server, None, item.error)
+    if item.method == "initialize":
+        # 2025-03-26, basic/lifecycle, "Initialization": never part of a batch.
+        refusal = MCPError(ErrorCode.INVALID_REQUEST, "initialize must not be part of a batch")
+        return RunningCall(item, caller.server, None, refusal)
+    try:
+        await rate_limits.count(item, caller)
+    except TooManyRequests as error:
+        logger.warning("%s refused within a batch: %s", item.method, error)
+        return RunningCall(item, caller.server, None, error)
+    return RunningCall(
+        item, caller.server, _exchange(item, session.revision, session.sender, session, caller)
+    )
+
+
+def _exchange(
+    message: messages.Request,
+    revision: Revision,
+    sender: Sender,
+    session: SessionInfo | None,
+    caller: Caller,
+) -> Exchange:
+    return Exchange(
+        server_name=caller.server_name,
+        request=message,
+        revision=revision,
+        sender=sender,
+        principal=caller.principal,
+        session=session,
+        settings=caller.settings,
+        is_public=caller.is_public,
+        http=caller.request,
+    )
+
+
+def id_of(message: Message | Batch | Invalid) -> RequestId | None:
+    """Return the id of a request, also of one that is none."""
+    return message.id if isinstance(message, (messages.Request, Invalid)) else None
+
+
+def _post_class(caller: Caller, sends_messages: bool) -> type[IncomingPost]:
+    if not caller.runner.can_stream:
+        return InlinePost
+    return StreamedPost if sends_messages else IncomingPost

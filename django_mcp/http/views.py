@@ -1,0 +1,241 @@
+"""The view: a plain synchronous one, for WSGI and ASGI alike."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from functools import lru_cache, wraps
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
+
+from asgiref.sync import async_to_sync
+from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
+from django.core.handlers.asgi import ASGIRequest
+from django.core.handlers.wsgi import WSGIRequest
+from django.db import connections, transaction
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.request import HttpHeaders, UnreadablePostError
+from django.http.response import HttpResponseBase
+from django.utils.decorators import classonlymethod
+from django.views import View
+from django.views.decorators.csrf import csrf_exempt
+
+from ..protocol.errors import ErrorCode
+from ..running.shutdown import is_closing
+from ..running.user_code import InlineRunner, LoopRunner, run_inline
+from ..server.default_server import mcp
+from . import no_urls, replies
+from .endpoint import respond
+from .replies import Reply, refuse
+from .request import (
+    SESSION_ID_VARIABLE,
+    BodyTooLarge,
+    Endpoint,
+    IncomingRequest,
+    allowed_hosts,
+    is_host_among,
+)
+
+if TYPE_CHECKING:
+    from ..server.registry import MCPServer
+
+
+def outside_the_site(view: Callable[..., Any]) -> Callable[..., Any]:
+    """Exempt a view from what a site asks of the requests for its pages."""
+    view = csrf_exempt(login_not_required(view))
+    for alias in connections:
+        view = transaction.non_atomic_requests(using=alias)(view)
+    return view
+
+
+class MCPView(View):
+    """Serve an MCP server: ``path("mcp", MCPView.as_view())``.
+
+    ``server`` defaults to the default server, ``auth`` to the server's own and then to
+    ``DJANGO_MCP["AUTH"]``. The view is exempt from CSRF checks (cookies alone open nothing to other
+    origins, which are refused), from ``LoginRequiredMiddleware`` (``auth`` decides) and from
+    ``ATOMIC_REQUESTS`` (which applies to each tool instead).
+    """
+
+    server: MCPServer = mcp
+    auth: str | Callable[..., Any] | None = None
+
+    @classonlymethod
+    def as_view(cls, **initkwargs: Any) -> Callable[..., HttpResponseBase]:
+        """Return the view, marked so that the mount recognises it undecorated."""
+        view: Any = outside_the_site(super().as_view(**initkwargs))
+        if cls is not MCPView:
+            return view  # type: ignore[no-any-return]
+        endpoint = Endpoint(initkwargs.get("server", cls.server), initkwargs.get("auth", cls.auth))
+
+        @wraps(view)
+        def mcp_view(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            # No method of the class is called, since no subclass can have changed any.
+            if isinstance(request, WSGIRequest):
+                answering = respond(_ViewRequest(request), endpoint, InlineRunner())
+                return _response(run_inline(answering), request)
+            return _answer(request, endpoint, InlineRunner)
+
+        mcp_view.mcp_endpoint = (mcp_view, endpoint)  # type: ignore[attr-defined]
+        return mcp_view
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Answer any method: the endpoint knows which ones it serves."""
+        return _answer(request, Endpoint(self.server, self.auth), self.inline_runner)
+
+    def inline_runner(self) -> InlineRunner:
+        """Return what runs calls where there is no event loop. The test client overrides it."""
+        return InlineRunner()
+
+
+def _answer(
+    request: HttpRequest, endpoint: Endpoint, inline_runner: Callable[[], InlineRunner]
+) -> HttpResponseBase:
+    own = _ViewRequest(request)
+    if not _has_loop(request):
+        return _response(run_inline(respond(own, endpoint, inline_runner())), request)
+    response = _response(async_to_sync(_respond_on_loop)(own, endpoint), request)
+    if is_closing() and request.scope["http_version"].startswith("1"):
+        response.headers["Connection"] = "close"
+    return response
+
+
+async def _respond_on_loop(request: IncomingRequest, endpoint: Endpoint) -> Reply:
+    return await respond(request, endpoint, LoopRunner())
+
+
+def _response(reply: Reply, request: HttpRequest) -> HttpResponseBase:
+    if reply.events is not None:
+        # Typed as for WSGI; under ASGI an asynchronous iterator is what it takes.
+        chunks: Any = reply.events
+        return StreamingHttpResponse(chunks, status=reply.status, headers=dict(reply.headers))
+    response = HttpResponse(reply.body, status=reply.status, content_type=replies.JSON_TYPE)
+    for name, value in reply.headers.items():
+        if value is not replies.JSON_TYPE:
+            response.headers[name] = value
+    if not reply.body:
+        del response.headers["Content-Type"]
+    return refusal(response, request) if 400 <= reply.status < 500 else response
+
+
+R = TypeVar("R", bound=HttpResponseBase)
+
+
+def refusal(response: R, request: HttpRequest) -> R:
+    """Return a response that is sent as it stands, and is not worth a line in Django's log.
+
+    The endpoint has logged what is worth it; and Django logs no response twice.
+    """
+    response._has_been_logged = True  # type: ignore[attr-defined]
+    if response.status_code == 404:
+        # LocaleMiddleware and CommonMiddleware look for a page to redirect to. Where a site has one
+        # for everything, they would take a lost session for a missing language.
+        request.urlconf = no_urls.__name__
+    return response
+
+
+def _has_loop(request: HttpRequest) -> TypeGuard[ASGIRequest]:
+    """Return whether calls may run on the server's loop, on connections of their own.
+
+    Not where the caller has opened a transaction, as tests do: its data would not be seen there.
+    """
+    return isinstance(request, ASGIRequest) and not any(
+        each.in_atomic_block for each in connections.all(initialized_only=True)
+    )
+
+
+class _Environment:
+    """The headers of a Django request, without the mapping that ``request.headers`` would build."""
+
+    __slots__ = ("_meta", "_session_id")
+
+    def __init__(self, meta: Mapping[str, Any], session_id: str | None) -> None:
+        self._meta = meta
+        self._session_id = session_id
+
+    def get(self, name: str, /) -> str | None:
+        """Return the value of the header ``name``."""
+        variable = _variable(name)
+        return self._session_id if variable == SESSION_ID_VARIABLE else self._meta.get(variable)
+
+
+@lru_cache(maxsize=1024)
+def _variable(name: str) -> str:
+    name = name.upper().replace("-", "_")
+    return name if name in HttpHeaders.UNPREFIXED_HEADERS else HttpHeaders.HTTP_PREFIX + name
+
+
+class _ViewRequest:
+    """A Django request as the endpoint sees it.
+
+    The ``Mcp-Session-Id`` is taken out of the request, which reports of errors show to people and
+    services; what they hide by their own lists does not include it.
+    """
+
+    def __init__(self, request: Any) -> None:
+        meta = request.META
+        if SESSION_ID_VARIABLE in meta:
+            # Kept for a view that is given the request once more.
+            request._mcp_session_id = meta.pop(SESSION_ID_VARIABLE)
+        self._request: HttpRequest = request
+        self.method: str = request.method or ""
+        self.path: str = request.path
+        self.session_id: str | None = getattr(request, "_mcp_session_id", None)
+        self.address = str(meta.get("REMOTE_ADDR") or "")
+        self.content_length: str | None = meta.get("CONTENT_LENGTH")
+        self.accept: str | None = meta.get("HTTP_ACCEPT")
+        self.content_type: str | None = meta.get("CONTENT_TYPE")
+        self.origin: str | None = meta.get("HTTP_ORIGIN")
+        self.protocol_version: str | None = meta.get("HTTP_MCP_PROTOCOL_VERSION")
+        self.mcp_method: str | None = meta.get("HTTP_MCP_METHOD")
+        self.mcp_name: str | None = meta.get("HTTP_MCP_NAME")
+
+    @property
+    def secure(self) -> bool:
+        """Whether the request came over HTTPS, as Django says."""
+        return self._request.is_secure()
+
+    @property
+    def headers(self) -> _Environment:
+        """All headers, also the ``Mcp-Session-Id``, which nobody else sees."""
+        return _Environment(self._request.META, self.session_id)
+
+    def host(self) -> str:
+        """Return what Django makes of Host, and of X-Forwarded-Host where it is trusted."""
+        host: str = self._request.META.get("HTTP_HOST", "")
+        if not settings.USE_X_FORWARDED_HOST and is_host_among(host, allowed_hosts()):
+            return host  # as Django would
+        return self._request.get_host()
+
+    async def read(self, limit: int, caller: str) -> bytes:
+        """Read from the stream: ``request.body`` has a limit of its own, and an HTML answer."""
+        if "HTTP_TRANSFER_ENCODING" in self._request.META and self._is_endless():
+            raise refuse(411, "Send a Content-Length; this server reads no chunked bodies")
+        try:
+            body: bytes = self._request.read(limit + 1)
+        except UnreadablePostError as error:
+            raise refuse(400, "The body ended early", code=ErrorCode.PARSE_ERROR) from error
+        if len(body) > limit:
+            raise BodyTooLarge
+        # For user code that looks at request.body, which cannot read the stream again.
+        self._request._body = body
+        return body
+
+    def keeping(self, body: bytes, caller: str) -> AbstractAsyncContextManager[None]:
+        """Count nothing: here a thread waits for each body."""
+        return nullcontext()
+
+    def _is_endless(self) -> bool:
+        # Django takes a WSGI body without a length for an empty one.
+        meta = self._request.META
+        chunked = bool(meta.get("HTTP_TRANSFER_ENCODING")) and not meta.get("CONTENT_LENGTH")
+        return chunked and isinstance(self._request, WSGIRequest)
+
+    async def disconnected(self) -> None:
+        """Wait for ever: Django cancels the request instead."""
+        await asyncio.Event().wait()
+
+    def django(self) -> HttpRequest:
+        """Return the request itself."""
+        return self._request

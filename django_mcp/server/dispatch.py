@@ -1,0 +1,129 @@
+"""From an accepted request to its answer: look up the method, run its handler, call the function.
+
+This is the only place that catches every exception. Whatever happens, one outcome comes out, and
+the caller puts the request's own id on it.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import lru_cache
+from typing import Any
+
+from mcp_types import SERVER_INFO_META_KEY
+from pydantic import ValidationError
+
+from ..protocol.errors import ErrorCode, Failed, MCPError, cancelled, invalid_params
+from ..protocol.lifecycle import SessionInfo
+from ..protocol.messages import Notification, Request
+from ..protocol.versions import Revision, fit
+from ..store.database import available
+from .default_server import site_version
+from .errors import CallStopped
+from .exchange import Exchange
+from .failures import internal_error
+from .function_call import FunctionCall, HandlerOutcome, Runner
+from .methods import METHODS, NOTIFICATIONS, Method
+from .registry import MCPServer
+from .results import Caching, Result
+
+logger = logging.getLogger("django_mcp.server")
+
+
+async def dispatch(server: MCPServer, exchange: Exchange, runner: Runner) -> Result | MCPError:
+    """Answer one request to ``server``. Never raises."""
+    request = exchange.request
+    try:
+        method = METHODS.get(request.method)
+        if (
+            method is None
+            or exchange.revision not in method.revisions
+            or not (method.feature is None or method.feature in server.features)
+        ):
+            raise _not_found(request.method, method, exchange.revision)
+        outcome: HandlerOutcome
+        if method.touches_database or server.guarded:
+            outcome = await runner.run(_handle_with_database, method, server, exchange)
+        elif request.is_large or request.target in server.costly_tools:
+            # What may take long does not keep the loop from others.
+            outcome = await runner.run(_handle, method, server, exchange)
+        else:
+            outcome = method.handler(server, exchange, _read_params(method, request))
+        while isinstance(outcome, FunctionCall):
+            outcome = await runner.call(outcome)
+        return _complete(outcome, server, exchange) if exchange.revision.modern else outcome
+    except CallStopped:
+        return cancelled()
+    except MCPError as error:
+        if error.code == ErrorCode.INTERNAL_ERROR and not isinstance(error, Failed):
+            logger.error("%s: %s", exchange.label, error, exc_info=error)
+        return error
+    except Exception as error:
+        return internal_error(error, exchange)
+
+
+async def handle_notification(
+    notification: Notification, session: SessionInfo, server: str, runner: Runner
+) -> None:
+    """Handle a legacy notification. An unknown one is dropped, as the protocol wants."""
+    handler = NOTIFICATIONS.get(notification.method)
+    if handler is not None:
+        await runner.run_blocking(handler, notification, session, server)
+
+
+def _handle_with_database(method: Method, server: MCPServer, exchange: Exchange) -> HandlerOutcome:
+    with available():
+        return _handle(method, server, exchange)
+
+
+def _handle(method: Method, server: MCPServer, exchange: Exchange) -> HandlerOutcome:
+    return method.handler(server, exchange, _read_params(method, exchange.request))
+
+
+def _not_found(name: str, method: Method | None, revision: Revision) -> MCPError:
+    lacks = method is not None and revision in method.revisions
+    why = f" (this server has no {method.feature})" if method is not None and lacks else ""
+    return MCPError(ErrorCode.METHOD_NOT_FOUND, f"Method not found: {name[:100]}{why}")
+
+
+def _read_params(method: Method, request: Request) -> Any:
+    asked = request.params
+    if "inputResponses" in asked:
+        # 2026-07-28, basic/patterns/mrtr: answers that nobody asked for are ignored, of whatever
+        # form.
+        asked = {name: value for name, value in asked.items() if name != "inputResponses"}
+    try:
+        if request.many:
+            return method.params.validate_many(asked)
+        return method.params.validate_few(asked)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in ("params", *first["loc"]))
+        raise invalid_params(f"{where}: {first['msg']}") from None
+
+
+def _complete(result: Result, server: MCPServer, exchange: Exchange) -> Result:
+    # 2026-07-28, basic/index: "ResultType" and "Per-response protocol fields".
+    # A server's own name and version do not change; those of the default server are settings.
+    settings = exchange.settings
+    source = (server, settings.server_name, settings.server_version, exchange.revision)
+    info = _identity(*source)
+    body = {**result.body, "resultType": result.type}
+    body["_meta"] = {**result.body.get("_meta", {}), SERVER_INFO_META_KEY: info}
+    if result.caching is not None:
+        body |= _hints(result.caching)
+    result.body = body
+    if result.key is not None:
+        result.key = (result.key, source, result.caching)
+    return result
+
+
+@lru_cache(maxsize=64)
+def _identity(
+    server: MCPServer, default_name: str, default_version: str, revision: Revision
+) -> dict[str, Any]:
+    return fit("Implementation", server.implementation(default_version or site_version()), revision)
+
+
+def _hints(caching: Caching) -> dict[str, Any]:
+    return {"ttlMs": caching.ttl_ms, "cacheScope": caching.scope}

@@ -1,0 +1,82 @@
+"""A function of the site that is to be called, and what becomes of what it returns or raises.
+
+A handler does not call that function itself: it returns a :class:`FunctionCall`, and the
+:class:`Runner` decides where it runs. So handlers are plain functions, whether the site's are
+asynchronous or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from .exception_table import PROTOCOL_ERROR_KINDS, Failure, FailureKind
+from .exchange import Exchange
+from .questions.asking import Questions
+from .registry import MCPServer
+from .results import Result
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class FunctionCall:
+    """A function of the site that is to be called, and what becomes of what it returns."""
+
+    function: Callable[..., Any]
+    arguments: Mapping[str, Any]
+    is_async: bool
+    server: MCPServer
+    """The server that offers the function."""
+    exchange: Exchange
+    """The request for which it is called."""
+    finish: Callable[[Any], HandlerOutcome]
+    """Turns what the function returned into the outcome. It runs where the function ran, and in the
+    same transaction, because reading the value may need the database."""
+    fail: Callable[[Failure], HandlerOutcome] | None
+    """Turns what the client may know of an exception into the outcome, or raises an error of the
+    protocol; ``None`` where no code of the site runs."""
+    failure_kinds: frozenset[FailureKind] = PROTOCOL_ERROR_KINDS
+    """The kinds that ``fail`` takes; all else is an internal error."""
+    questions: Questions | None = None
+    """What the function asks its client; ``None`` where it may not ask anything."""
+    atomic: bool = True
+    """Whether a synchronous function runs in a savepoint, where a transaction is open."""
+    timeout: float | None = None
+    """Seconds that the function may take."""
+
+
+HandlerOutcome = Result | FunctionCall
+"""What a handler returns: the result, or the call from which it comes."""
+
+
+class Runner(Protocol):
+    """Runs the site's functions, and what may block.
+
+    It does so in the thread of the request, or else on worker threads and the event loop: the only
+    place where synchronous and asynchronous code meet.
+    """
+
+    can_stream: bool
+    """Whether a reply can be sent piece by piece, without a thread that waits."""
+    limit_key: str
+    """Whom limits take the caller for; empty until that is known."""
+
+    async def run_blocking(self, function: Callable[..., T], /, *args: Any) -> T:
+        """Run code of this package that may touch the database."""
+
+    async def find_batched(
+        self, find: Callable[[Sequence[K]], Mapping[K, T]], key: K, /
+    ) -> T | None:
+        """Return what ``find`` returns for ``key``, perhaps looked up together with others."""
+
+    async def run(self, function: Callable[..., Any], /, *args: Any) -> Any:
+        """Run a function of the site, asynchronous or not, or one of ours that calls such."""
+
+    async def call(self, call: FunctionCall) -> HandlerOutcome:
+        """Call a function of the site, asynchronous or not, and return what comes of it.
+
+        Raises :class:`~django_mcp.server.errors.CallStopped` if the call is to end.
+        """

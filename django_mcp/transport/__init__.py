@@ -1,1 +1,0 @@
-"""Streamable HTTP: the endpoint, behind either door."""
