@@ -33,7 +33,9 @@ class DatabaseNow(Now):
         """Shift the UTC clock, which is the only one that there is."""
         # Doubled twice: once for the template, once for the query's own parameters.
         form = "%%%%Y-%%%%m-%%%%d %%%%H:%%%%M:%%%%f"
-        template = f"STRFTIME('{form}', 'NOW', '{offset(connection):+d} seconds')"
+        moment = f"STRFTIME('{form}', 'NOW', '{offset(connection):+d} seconds')"
+        # SQLite compares moments as texts, and Python writes six digits of a fraction, or none.
+        template = f"REPLACE({moment} || '000', '.000000', '')"
         return self.as_sql(compiler, connection, template=template, **extra)
 
 

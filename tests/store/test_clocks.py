@@ -5,13 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
 import pytest
+from django.conf import settings
+from django.db import connection
 from django.utils import timezone
 
+from django_mcp.clock import DatabaseNow
+from django_mcp.models import Session
 from django_mcp.protocol.errors import SessionNotFound
 from django_mcp.rates import Rate
 from django_mcp.store.access import rate_counters
@@ -123,3 +127,16 @@ def test_the_period_of_a_limit_is_the_same_for_all(clocks):
         with other():
             assert 0 < rate_counters.spend("key", rate) <= 60
         let_pass(seconds=61)
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="other databases have a type for moments")
+@pytest.mark.parametrize("fraction", ["000", "120", "001"])
+def test_a_moment_of_the_database_is_the_text_that_python_writes_of_it(fraction):
+    compiler = Session.objects.all().query.get_compiler(connection=connection)
+    said, _ = compiler.compile(DatabaseNow())
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT " + said.replace("'NOW'", f"'2026-11-24 10:00:00.{fraction}'"), [])
+        (text,) = cursor.fetchone()
+    zone = timezone.get_default_timezone() if not settings.USE_TZ else UTC
+    moment = datetime(2026, 11, 24, 10, microsecond=int(fraction) * 1000, tzinfo=UTC)
+    assert text == str(moment.astimezone(zone).replace(tzinfo=None))
