@@ -66,7 +66,7 @@ class AskedParameter:
         """Return the arguments of the function that knows what to ask."""
         arguments = {name: values[name] for name in self.takes}
         if self.context is not None:
-            arguments[self.context.name] = self.context.type(exchange, questions)
+            arguments[self.context.name] = self.context.value(exchange, questions)
         return arguments
 
     def named(self, question: Question) -> Question:

@@ -17,7 +17,7 @@ from .. import content
 from ..protocol.uri_template import InvalidURITemplate, URITemplate
 from ..rates import Rate
 from .arguments import ArgumentError
-from .context import context_parameter
+from .context import provided_parameter
 from .errors import RegistrationError
 from .functions import bare, check, hints_of, is_async, is_kind, name_of, parameters_of
 from .input_schema import input_schema_of, schema_without_asking_of
@@ -211,18 +211,19 @@ def build_completion(function: Callable[..., Any]) -> Completion:
     """Return the completion that ``function`` makes."""
     check(function)
     parameters = [parameter.name for parameter in parameters_of(function)]
-    context = context_parameter(hints_of(function), parameters)
-    taken = ("arguments",) if context is None else (context.name, "arguments")
+    provided = provided_parameter(hints_of(function), parameters)
+    taken = ("arguments",) if provided is None else (provided.name, "arguments")
     others = [name for name in parameters if name not in taken]
     if others != ["value"]:
         raise RegistrationError(
             f"{name_of(function)}: a completion takes `value: str` and, if it wants them, "
-            f"`arguments: dict[str, str]` and a Context; not {', '.join(others) or 'nothing'}."
+            "`arguments: dict[str, str]` and a Context or an HttpRequest; not "
+            f"{', '.join(others) or 'nothing'}."
         )
     return Completion(
         function=function,
         is_async=is_async(function),
-        context=context,
+        provided=provided,
         takes_arguments="arguments" in parameters,
     )
 
@@ -267,7 +268,7 @@ def _check_timeout(timeout: float | None, signature: Signature) -> None:
 
 
 def _check_once(once: bool, signature: Signature) -> None:
-    if once and not signature.depends_on_caller:
+    if once and not signature.sends_messages:
         raise RegistrationError(
             f"{signature.label}: once= is for what the client answers, and this function cannot "
             "ask it anything. Let it take a Context, or a parameter with Ask."

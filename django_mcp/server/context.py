@@ -330,21 +330,48 @@ class ContextParameter:
     name: str
     type: type[Context]
 
+    def value(self, exchange: Exchange, questions: Questions | None = None) -> Context:
+        """Return the context of a call, with ``questions`` to ask by if it may ask its client."""
+        return self.type(exchange, questions)
 
-def context_parameter(hints: Mapping[str, Any], names: Iterable[str]) -> ContextParameter | None:
-    """Return the first of the parameters ``names`` that takes a context, if any."""
+
+@dataclass(frozen=True, slots=True)
+class RequestParameter:
+    """A parameter that takes the HTTP request, as a view does."""
+
+    name: str
+
+    def value(self, exchange: Exchange, questions: Questions | None = None) -> HttpRequest:
+        """Return the request that a call has come in."""
+        return exchange.http.django()
+
+
+ProvidedParameter = ContextParameter | RequestParameter
+"""A parameter that is no argument: the server gives its value."""
+
+
+def provided_parameter(hints: Mapping[str, Any], names: Iterable[str]) -> ProvidedParameter | None:
+    """Return the first of the parameters ``names`` that takes a context or the request, if any."""
     for name in names:
-        kind = context_type(hints.get(name))
+        kind = _class_among(hints.get(name), Context)
         if kind is not None:
             return ContextParameter(name, kind)
+        if _class_among(hints.get(name), HttpRequest) is not None:
+            return RequestParameter(name)
     return None
 
 
-def context_type(annotation: Any) -> type[Context] | None:
-    """Return the class of :class:`Context` that a parameter so annotated wants, if any."""
+def context_parameter(hints: Mapping[str, Any], names: Iterable[str]) -> ContextParameter | None:
+    """Return the first of the parameters ``names`` that takes a context, if any."""
+    found = (provided_parameter(hints, (name,)) for name in names)
+    return next((each for each in found if isinstance(each, ContextParameter)), None)
+
+
+def _class_among(annotation: Any, wanted: type[T]) -> type[T] | None:
+    """Return the class ``wanted``, or one derived from it, where an annotation has such."""
     if get_origin(annotation) in (Union, UnionType, Annotated):
-        wanted = (context_type(argument) for argument in get_args(annotation))
-        return next(filter(None, wanted), None)
-    if isinstance(annotation, type) and issubclass(annotation, Context):
+        found = (_class_among(argument, wanted) for argument in get_args(annotation))
+        return next(filter(None, found), None)
+    if isinstance(annotation, type) and issubclass(annotation, wanted):
         return annotation
     return None

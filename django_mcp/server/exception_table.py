@@ -177,7 +177,7 @@ class ExceptionHandler:
         """Return what the function makes of ``error``."""
         if self.context is None:
             return self.function(error)
-        return self.function(error, **{self.context.name: self.context.type(exchange)})
+        return self.function(error, **{self.context.name: self.context.value(exchange)})
 
 
 def build_exception_handler(function: Any) -> ExceptionHandler:

@@ -42,6 +42,10 @@ class FunctionCall:
     """The kinds that ``fail`` takes; all else is an internal error."""
     questions: Questions | None = None
     """What the function asks its client; ``None`` where it may not ask anything."""
+    takes_request: bool = False
+    """Whether it takes the HTTP request, and so runs where a view does."""
+    sends_messages: bool = False
+    """Whether its client may get notifications or requests before it ends."""
     atomic: bool = True
     """Whether a synchronous function runs in a savepoint, where a transaction is open."""
     timeout: float | None = None

@@ -10,7 +10,7 @@ from ..auth import Guard
 from ..protocol.topics import Topic, TopicKind
 from ..protocol.uri_template import URITemplate
 from ..rates import Rate
-from .context import ContextParameter
+from .context import ProvidedParameter
 from .signature import Signature
 from .structured_output import Output
 
@@ -117,7 +117,7 @@ class Completion:
 
     function: Callable[..., Any]
     is_async: bool
-    context: ContextParameter | None
+    provided: ProvidedParameter | None
     takes_arguments: bool
 
 

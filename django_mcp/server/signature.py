@@ -24,7 +24,7 @@ from .asked_parameters import (
     with_answers,
     without_ask,
 )
-from .context import ContextParameter, context_parameter
+from .context import ContextParameter, ProvidedParameter, RequestParameter, provided_parameter
 from .errors import RegistrationError
 from .exchange import Exchange
 from .functions import (
@@ -62,7 +62,8 @@ class Signature:
         self._hints = hints_of(function)
         self.return_type: Any = self._hints.get("return", self.empty)
         self._asks = self._find_asks(parameters)
-        self.context_parameter = self._find_context(parameters)
+        self.provided = self._find_provided(parameters)
+        """The parameter that takes a context or the HTTP request."""
         self._as_arguments = self._find_arguments() if without_asking else {}
         self._fields: dict[str, str] = {}
         self._model = self._build_model(parameters)
@@ -75,7 +76,11 @@ class Signature:
         self.names: tuple[str, ...] = tuple(self._fields.values())
         self._known = frozenset(self.names)
         self.asked: tuple[AskedParameter, ...] = self._build_asked()
-        self.depends_on_caller = bool(self.asked) or self.context_parameter is not None
+        self.takes_request = isinstance(self.provided, RequestParameter)
+        """Whether the function takes the HTTP request, and so runs where a view does."""
+        self.sends_messages = bool(self.asked) or isinstance(self.provided, ContextParameter)
+        """Whether the client may get notifications or requests before the function ends."""
+        self.depends_on_caller = self.sends_messages or self.takes_request
         """Whether what the function returns may depend on who calls it."""
         self.schema: dict[str, Any] = self._build_schema()
         self.without_asking: Signature | None = None
@@ -108,8 +113,8 @@ class Signature:
     ) -> dict[str, Any]:
         """Return the keyword arguments for ``arguments``; raises :class:`ArgumentError`.
 
-        The call of ``exchange`` gets a context if the function takes one, with ``questions`` to ask
-        by if the function may ask its client.
+        The call of ``exchange`` gets a context or the request if the function takes one; a context
+        with ``questions`` to ask by if the function may ask its client.
         """
         is_known = not strict or arguments.keys() <= self._known
         validate = self._validate_small
@@ -129,9 +134,9 @@ class Signature:
         values = {name: model.__dict__[field] for field, name in self._fields.items()}
         if self._as_arguments:
             values = {name: value for name, value in values.items() if value is not UNSET}
-        context = self.context_parameter
-        if context is not None and exchange is not None:
-            values[context.name] = context.type(exchange, questions)
+        provided = self.provided
+        if provided is not None and exchange is not None:
+            values[provided.name] = provided.value(exchange, questions)
         return values
 
     def asking(self, exchange: Exchange, questions: Questions) -> Callable[..., Any]:
@@ -169,11 +174,11 @@ class Signature:
 
     def _build_model(self, parameters: list[inspect.Parameter]) -> type[BaseModel]:
         fields: dict[str, Any] = {}
-        context = self.context_parameter
+        provided = self.provided
         for parameter in parameters:
             is_asked = parameter.name in self._asks and parameter.name not in self._as_arguments
-            is_context = context is not None and parameter.name == context.name
-            if is_asked or is_context:
+            is_provided = provided is not None and parameter.name == provided.name
+            if is_asked or is_provided:
                 continue
             # Fields get neutral names and the parameter's as alias, because a parameter may be
             # called as a method of BaseModel is.
@@ -217,13 +222,27 @@ class Signature:
             if name not in self._as_arguments or ask.message is None
         )
 
-    def _find_context(self, parameters: list[inspect.Parameter]) -> ContextParameter | None:
+    def _find_provided(self, parameters: list[inspect.Parameter]) -> ProvidedParameter | None:
         names = [each.name for each in parameters if each.name not in self._asks]
-        found = context_parameter(self._hints, names)
-        if found is not None:
-            names.remove(found.name)
-            if context_parameter(self._hints, names) is not None:
-                raise RegistrationError(f"{self.label} takes two contexts; one is enough.")
+        found = provided_parameter(self._hints, names)
+        if found is None:
+            return None
+        names.remove(found.name)
+        other = provided_parameter(self._hints, names)
+        if other is not None and type(other) is type(found):
+            what = "contexts" if isinstance(found, ContextParameter) else "requests"
+            raise RegistrationError(f"{self.label} takes two {what}; one is enough.")
+        if other is not None:
+            raise RegistrationError(
+                f"{self.label} takes a Context and an HttpRequest. Take the Context alone, which "
+                "has the request as `ctx.request`; or the HttpRequest alone, to run where a view "
+                "runs."
+            )
+        if self._asks and isinstance(found, RequestParameter):
+            raise RegistrationError(
+                f"{self.label} takes an HttpRequest and asks the client with Ask. Take a Context "
+                "instead, which has the request as `ctx.request`."
+            )
         return found
 
     def _field(self, parameter: inspect.Parameter) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from mcp_types import CompleteRequestParams, Completion, PromptReference
 
 from ...protocol.errors import MCPError, invalid_params
+from ..context import RequestParameter
 from ..exception_table import Failure, FailureKind
 from ..exchange import Exchange
 from ..function_call import FunctionCall, HandlerOutcome
@@ -37,8 +38,9 @@ def complete(
     if completion.takes_arguments:
         chosen = params.context.arguments if params.context else None
         arguments["arguments"] = dict(chosen or {}) if _has_context(exchange) else {}
-    if completion.context is not None:
-        arguments[completion.context.name] = completion.context.type(exchange)
+    provided = completion.provided
+    if provided is not None:
+        arguments[provided.name] = provided.value(exchange)
 
     def fail(failure: Failure) -> HandlerOutcome:
         hidden = failure.kind is FailureKind.DENIED
@@ -50,6 +52,7 @@ def complete(
         server=server,
         exchange=exchange,
         is_async=completion.is_async,
+        takes_request=isinstance(provided, RequestParameter),
         finish=_finish,
         fail=fail,
     )

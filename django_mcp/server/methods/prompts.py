@@ -59,6 +59,8 @@ def get(server: MCPServer, exchange: Exchange, params: GetPromptRequestParams) -
         exchange=exchange,
         questions=questions,
         is_async=prompt.signature.is_async,
+        takes_request=prompt.signature.takes_request,
+        sends_messages=prompt.signature.sends_messages,
         finish=lambda value: Result(_result(prompt, value, exchange)),
         fail=fail,
         atomic=prompt.atomic,

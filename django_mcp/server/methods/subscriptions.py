@@ -85,6 +85,7 @@ def listen(
         server=server,
         exchange=exchange,
         is_async=True,
+        sends_messages=True,
         finish=lambda nothing: ending,
         fail=None,
     )

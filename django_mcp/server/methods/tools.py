@@ -95,6 +95,8 @@ def call(server: MCPServer, exchange: Exchange, params: CallToolRequestParams) -
         function=function,
         arguments=values,
         is_async=signature.is_async,
+        takes_request=signature.takes_request,
+        sends_messages=signature.sends_messages,
         server=server,
         exchange=exchange,
         finish=partial(_finish, tool, values, server, exchange),

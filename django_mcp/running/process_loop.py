@@ -1,0 +1,108 @@
+"""The event loop of a process whose server has none, as under WSGI.
+
+Asynchronous functions run on it, and what is streamed while the thread of a request waits. It is
+there from the first need on, on a thread of its own, which nobody waits for as the process ends. A
+fork gets one of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Callable, Coroutine
+from contextvars import copy_context
+from functools import cache
+from typing import Any, Final, Generic, TypeVar
+
+from ..forks import PerProcess
+from .eager_tasks import keep, start
+from .thread_locals import adopt_locals
+
+T = TypeVar("T")
+
+
+class ProcessLoop:
+    """A loop on a thread of its own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._run, name="mcp-loop", daemon=True).start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    def run(self, function: Callable[..., Coroutine[Any, Any, T]], /, *args: Any) -> T:
+        """Run an asynchronous function on the loop, and wait in this thread for what it returns.
+
+        It runs in a copy of the present context: context variables and Django's locals, such as the
+        language, are those of the caller.
+        """
+        waiting: _Waiting[T] = _Waiting(function, args)
+        context = copy_context()
+        self._loop.call_soon_threadsafe(adopt_locals, context, waiting.begin, context=context)
+        return waiting.result()
+
+    def call_soon(self, function: Callable[..., object], /, *args: Any) -> None:
+        """Call a function on the loop, soon."""
+        self._loop.call_soon_threadsafe(function, *args)
+
+
+class _Waiting(Generic[T]):
+    """A thread that waits for a task of the loop: for one task, and without a time-out."""
+
+    __slots__ = ("_args", "_error", "_function", "_has_ended", "_value")
+
+    _value: T
+
+    def __init__(
+        self, function: Callable[..., Coroutine[Any, Any, T]], args: tuple[Any, ...]
+    ) -> None:
+        self._function = function
+        self._args = args
+        self._error: BaseException | None = None
+        self._has_ended = threading.Lock()
+        self._has_ended.acquire()
+
+    def begin(self) -> None:
+        """Begin the task. On the loop."""
+        task = start(self._run())
+        if not task.done():
+            keep(task)
+
+    async def _run(self) -> None:
+        try:
+            self._value = await self._function(*self._args)
+        except BaseException as error:
+            # Whatever it is, the loop goes on, and the thread that waits gets it.
+            self._error = error
+        finally:
+            self._has_ended.release()
+
+    def result(self) -> T:
+        """Wait for the task, and return its result, or raise what it has raised."""
+        with self._has_ended:
+            pass
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+
+process_loop: Final = PerProcess(ProcessLoop)
+"""Returns the loop of this process."""
+
+
+@cache
+def has_threads() -> bool:
+    """Return whether threads are those of the system, so that one may wait for another.
+
+    gevent and eventlet, which replace them, run all in one: there a loop that waits for events
+    would keep everything else from running.
+    """
+    gevent = sys.modules.get("gevent.monkey")
+    eventlet = sys.modules.get("eventlet.patcher")
+    return not (
+        (gevent is not None and gevent.is_module_patched("threading"))
+        or (eventlet is not None and eventlet.is_monkey_patched("thread"))
+    )
