@@ -79,6 +79,7 @@ class Settings:
     server_version: str = ""
     instructions: str = ""
     structured_text: bool = False
+    call_context: str | Callable[..., Any] | None = None
     allowed_origins: Origins = ()
     max_body_bytes: Count = 4 * 1024 * 1024
     max_json_values: Count = 100_000
@@ -116,6 +117,7 @@ class Settings:
     worker_threads: Count = 16
     thread_wait_seconds: Count = 30
     thread_queue: CountOrZero = 1_000
+    wsgi_streams: CountOrZero = 0
 
 
 _KEYS: Final = [each.name.upper() for each in fields(Settings)]

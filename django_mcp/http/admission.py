@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from django.conf import settings as django_settings
@@ -79,6 +79,9 @@ async def authenticate(
         auth = _imported(auth)
     django_request: Any = request.django()
     django_request.mcp_server = name
+    if (call_context := settings.call_context) is not None:
+        make = _imported(call_context) if isinstance(call_context, str) else call_context
+        runner.call_context = partial(make, django_request)
     try:
         principal = await runner.run(auth, django_request)
     except (OperationalError, InterfaceError) as error:

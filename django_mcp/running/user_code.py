@@ -22,7 +22,7 @@ from ..server.transactions import atomic_aliases, open_transactions, savepoints
 from ..store.publisher import deferred
 from .batch_loader import batch_loader
 from .peers import BufferedPeer
-from .worker_threads import Lease, pools
+from .worker_threads import CallContext, Lease, pools
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -45,6 +45,7 @@ class InlineRunner:
     can_stream = False
     """Whether a reply can be sent piece by piece, without a thread that waits."""
     limit_key = ""
+    call_context: CallContext | None = None
 
     def __init__(self) -> None:
         self.transactions = open_transactions()
@@ -91,6 +92,7 @@ class LoopRunner:
 
     def __init__(self) -> None:
         self.limit_key = ""
+        self.call_context: CallContext | None = None
         self._pools = pools()
 
     async def run_blocking(self, function: Callable[..., T], /, *args: Any) -> T:
@@ -109,19 +111,20 @@ class LoopRunner:
             return function(*args)
         threads = self._pools.admission
         if not is_async(function):
-            return await threads.ask_on(await threads.take(self.limit_key), function, *args)
-        async with Lease(threads, self.limit_key):
+            thread = await threads.take(self.limit_key, self.call_context)
+            return await threads.ask_on(thread, function, *args)
+        async with Lease(threads, self.limit_key, self.call_context):
             return await function(*args)
 
     async def call(self, call: FunctionCall) -> HandlerOutcome:
         """Call a function of the site; the ORM of an asynchronous one has a worker thread."""
         threads = self._pools.calls
         if call.is_async:
-            async with Lease(threads, self.limit_key):
+            async with Lease(threads, self.limit_key, self.call_context):
                 if call.timeout is None:
                     return await acall_function(call)
                 return await _await_in_time(call, acall_function(call))
-        thread = await threads.take(self.limit_key)
+        thread = await threads.take(self.limit_key, self.call_context)
         running = threads.run_on(thread, call_function_apart, call)
         return await (running if call.timeout is None else _await_in_time(call, running))
 

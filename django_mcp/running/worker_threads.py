@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import Context, ContextVar, copy_context
 from functools import cached_property, partial
 from typing import Any, Final, TypeVar
@@ -28,6 +29,9 @@ from .threads import DaemonThread, call_on
 logger = logging.getLogger("django_mcp.request")
 
 T = TypeVar("T")
+
+CallContext = Callable[[], AbstractContextManager[Any]]
+"""Makes what the site wants around its code on a thread, for one request."""
 
 ADMISSION_THREADS: Final = 4
 """Threads for what every request needs before its call, which takes milliseconds."""
@@ -49,6 +53,9 @@ class WorkerThread(Executor):
         self._has_connections = False
         self.caller = ""
         """For whom it runs."""
+        self.call_context: CallContext | None = None
+        """What the site wants around its code here, for whom it runs."""
+        self._entered: AbstractContextManager[Any] | None = None
         self.waits = 0
         """For how many answers of people it waits: what it runs may ask several at once."""
         self.is_lent = False
@@ -59,9 +66,36 @@ class WorkerThread(Executor):
         if self._is_fresh:
             self._is_fresh = False
             self._thread.submit(self.close_stale_connections)
+        if self.call_context is not None:
+            function = partial(self._enter_and_run, function)
         future = self._thread.submit(function, *args, **kwargs)
         self._last = future
         return future
+
+    def _enter_and_run(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+        self.enter()
+        return function(*args, **kwargs)
+
+    def run_within(self, function: Callable[..., T], /, *args: Any) -> T:
+        """Run a function of the site within its ``CALL_CONTEXT``. On the thread."""
+        self.enter()
+        try:
+            return function(*args)
+        finally:
+            self.leave()
+
+    def enter(self) -> None:
+        """Enter the ``CALL_CONTEXT`` of the site, unless it is entered already. On the thread."""
+        if self.call_context is not None and self._entered is None:
+            entered = self.call_context()
+            entered.__enter__()
+            self._entered = entered
+
+    def leave(self) -> None:
+        """Leave it, if it is entered. On the thread."""
+        entered, self._entered = self._entered, None
+        if entered is not None:
+            entered.__exit__(*sys.exc_info())
 
     def release(self, done: Callable[[], None]) -> None:
         """Call ``done`` once nothing runs any more; a cancelled wait does not stop a thread."""
@@ -70,8 +104,15 @@ class WorkerThread(Executor):
             return
         self._last = None
         self._is_fresh = True
-        ended = self._thread.submit(self.note_connections)
+        ended = self._thread.submit(self._leave_and_note_connections)
         ended.add_done_callback(lambda _: done())
+
+    def _leave_and_note_connections(self) -> None:
+        try:
+            self.leave()
+        except Exception:
+            logger.exception("CALL_CONTEXT could not be left")
+        self.note_connections()
 
     def post(self, work: Callable[[], None]) -> None:
         """Do ``work``, which must not raise, after what was submitted before."""
@@ -136,15 +177,25 @@ class WorkerThreads:
         """Run a function of the site on ``thread``, which is given back when it has ended."""
         context = copy_context()
         context.run(_thread_of_call.set, (self, thread))
-        return self.begin(thread, context, adopt_locals, (context, function, *args))
+        return self._begin_within(thread, context, function, args)
 
     async def ask_on(self, thread: WorkerThread, function: Callable[..., T], /, *args: Any) -> T:
         """Do as :meth:`run_on`; what the function sets in its context is set here, too."""
         context = copy_context()
-        given = (context, function, *args)
-        answer: T = await self.begin(thread, context, adopt_locals, given)
+        answer: T = await self._begin_within(thread, context, function, args)
         restore_context(context)
         return answer
+
+    def _begin_within(
+        self,
+        thread: WorkerThread,
+        context: Context,
+        function: Callable[..., T],
+        args: tuple[Any, ...],
+    ) -> asyncio.Future[T]:
+        if thread.call_context is not None:
+            function, args = thread.run_within, (function, *args)
+        return self.begin(thread, context, adopt_locals, (context, function, *args))
 
     def begin(
         self,
@@ -163,15 +214,15 @@ class WorkerThreads:
             raise busy() from None
         return job.result
 
-    async def take(self, caller: str = "") -> WorkerThread:
+    async def take(self, caller: str = "", call_context: CallContext | None = None) -> WorkerThread:
         """Return a thread for ``caller``, which must be given back.
 
-        Waits a bounded time for one, where not too many wait already; then answers 503.
+        Code of the site's runs there within ``call_context``. Waits a bounded time for one, where not too many wait already; then answers 503.
         """
         if not self.turns.take_now(caller):
             await self.turns.wait(caller)
         thread = self._free.pop() if self._free else self._make()
-        thread.caller = caller
+        thread.caller, thread.call_context = caller, call_context
         return thread
 
     def _make(self) -> WorkerThread:
@@ -187,12 +238,14 @@ class WorkerThreads:
     @contextmanager
     def idle(self, thread: WorkerThread) -> Iterator[None]:
         """Let another thread run while the present one, which is ``thread``, waits."""
+        thread.leave()
         connections.close_all()
         call_on(self.loop, self._lend, thread)
         try:
             yield
         finally:
             call_on(self.loop, self._go_on, thread)
+            thread.enter()
 
     async def close(self) -> None:
         """End all threads, each once nothing runs on it any more."""
@@ -201,6 +254,7 @@ class WorkerThreads:
 
     def keep(self, thread: WorkerThread) -> None:
         """Take a thread back, on which nothing runs any more. On the loop."""
+        thread.call_context = None
         self._free.append(thread)
         self.turns.give_back(thread.caller)
         if len(self._threads) - self._lent > max(self.turns.size, self.turns.running):
@@ -276,9 +330,12 @@ class Lease(Executor):
     when the function waits for a person or ends. The function runs within ``async with``.
     """
 
-    def __init__(self, threads: WorkerThreads, caller: str = "") -> None:
+    def __init__(
+        self, threads: WorkerThreads, caller: str = "", call_context: CallContext | None = None
+    ) -> None:
         self._threads = threads
         self._caller = caller
+        self._call_context = call_context
         self._taking: asyncio.Task[WorkerThread] | None = None
         self._wanting: set[Future[Any]] = set()
         """What is to run on the thread that is being taken."""
@@ -299,7 +356,7 @@ class Lease(Executor):
     def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Run ``function`` on the thread, as soon as there is one. Called on the loop."""
         if self._taking is None:
-            taking = self._threads.take(self._caller)
+            taking = self._threads.take(self._caller, self._call_context)
             self._taking, self._wanting = asyncio.create_task(taking), set()
         outer: Future[T] = Future()
         work = partial(function, *args, **kwargs)

@@ -8,6 +8,7 @@ asynchronous or not.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -67,6 +68,8 @@ class Runner(Protocol):
     """Whether a reply can be sent piece by piece, without a thread that waits."""
     limit_key: str
     """Whom limits take the caller for; empty until that is known."""
+    call_context: Callable[[], AbstractContextManager[Any]] | None
+    """What the site wants around its code where that is not in the request's own thread."""
 
     async def run_blocking(self, function: Callable[..., T], /, *args: Any) -> T:
         """Run code of this package that may touch the database."""

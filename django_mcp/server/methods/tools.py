@@ -73,7 +73,7 @@ def call(server: MCPServer, exchange: Exchange, params: CallToolRequestParams) -
     without_asking = tool.signature.without_asking
     signature = tool.signature if without_asking is None or _asks(exchange) else without_asking
     questions: Questions | None = None
-    if signature.depends_on_caller or "requestState" in exchange.request.params:
+    if signature.sends_messages or "requestState" in exchange.request.params:
         questions = Questions(exchange, tool.key, arguments, once=tool.once)
     try:
         values = signature.bind(
