@@ -217,7 +217,8 @@ class WorkerThreads:
     async def take(self, caller: str = "", call_context: CallContext | None = None) -> WorkerThread:
         """Return a thread for ``caller``, which must be given back.
 
-        Code of the site's runs there within ``call_context``. Waits a bounded time for one, where not too many wait already; then answers 503.
+        Code of the site's runs there within ``call_context``. Waits a bounded time for one, where
+        not too many wait already; then answers 503.
         """
         if not self.turns.take_now(caller):
             await self.turns.wait(caller)

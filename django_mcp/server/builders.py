@@ -333,8 +333,8 @@ def _listing(function: Callable[..., Any] | None) -> Signature | None:
     signature = Signature(function)
     if not set(signature.names) <= {"after"} or signature.asked or not _can_begin(signature):
         raise RegistrationError(
-            f"{signature.label}: a function that lists resources takes a Context or an HttpRequest, "
-            "and `after: str | None`, the URI after which the page begins, or neither."
+            f"{signature.label}: a function that lists resources takes a Context or an "
+            "HttpRequest, and `after: str | None`, the URI after which the page begins, or neither."
         )
     return signature
 

@@ -370,9 +370,7 @@ def test_the_template_of_a_listing_is_a_template_still():
 )
 def test_a_listing_takes_after_and_a_context_and_nothing_else(function):
     function.__annotations__ = dict.fromkeys(["page", "after", "more"], str)
-    with pytest.raises(
-        RegistrationError, match=r"takes a Context or an HttpRequest, and `after: str \| None`"
-    ):
+    with pytest.raises(RegistrationError, match=r"Request, and `after: str \| None`"):
         listing(MCPServer("test"), "it", function)
 
 
