@@ -101,7 +101,7 @@ class Settings:
     max_sessions_per_user: Count = 1_000
     anonymous_sessions_share: Annotated[float, Field(gt=0, le=1)] = 0.5
     stream_after_seconds: Seconds = 1.0
-    stream_max_age_seconds: Count = 600
+    stream_max_age_seconds: Count | None = None
     queue_messages: Count = 1_000
     queue_bytes: Count = 4 * 1024 * 1024
     replay_seconds: Count = 300
@@ -126,6 +126,7 @@ _IN_WORDS: Final[dict[Any, str]] = {
     str: "text",
     str | None: "text or None",
     int: "a whole number",
+    int | None: "a whole number or None",
     float: "a number",
     bool: "True or False",
     tuple[str, ...]: "a list",

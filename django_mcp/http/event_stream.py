@@ -18,16 +18,39 @@ from ..conf import get_settings
 from ..protocol import sse
 from ..running.send_queue import SendQueue, do_nothing, open_streams, settle
 from ..running.threads import call_on
-from ..store.delivery.records import StoredMessage
+from ..store.delivery.records import MessageKind, StoredMessage
 from ..store.delivery.stream_readers import StreamReader
 from ..store.ledger import ledger
 
 logger = logging.getLogger("django_mcp.request")
 
-KEEP_ALIVE_SECONDS: Final = 15.0
-"""Proxies close connections on which nothing moves for a minute, some after half of one."""
 RETRY_MS: Final = 1000
 """How long a client waits before it comes back to a stream that ended unfinished."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long a stream is silent, and how long it lasts, by what holds it open."""
+
+    keep_alive_seconds: float
+    """Seconds between two comments while nothing else comes."""
+    max_age_seconds: float
+    """Seconds after which a stream ends to which its client can come back, unless the site's
+    ``STREAM_MAX_AGE_SECONDS`` says otherwise."""
+    question_seconds: float
+    """Seconds after which it ends when it has asked the client something."""
+
+    @property
+    def age(self) -> float:
+        """How many seconds a stream lasts to which its client can come back."""
+        return get_settings().stream_max_age_seconds or self.max_age_seconds
+
+
+#: Proxies close connections on which nothing moves for a minute, some after half of one.
+ON_LOOP: Final = Pace(15.0, 600.0, float("inf"))
+#: Each holds one of a few threads, which should not wait for a person; and only from writing does
+#: the server learn that a client has gone.
+ON_THREAD: Final = Pace(5.0, 60.0, 3.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +116,7 @@ class EventStream:
         "_on_close",
         "_on_drained",
         "_opening",
+        "_pace",
         "_queue",
         "_timer",
     )
@@ -106,12 +130,14 @@ class EventStream:
         opening: bytes = b"",
         event_id_of: Callable[[StoredMessage], str | None] = lambda message: None,
         ending: bytes = b"",
-        max_age: float = float("inf"),
+        pace: Pace = ON_LOOP,
+        is_resumable: bool = False,
         on_drained: Callable[[], object] = do_nothing,
     ) -> None:
         """Show ``queue``, after ``opening``. ``event_id_of`` gives a message its id.
 
-        After ``max_age`` seconds it ends with ``ending``, so that the client comes back.
+        ``is_resumable`` says that its client can come back to it, so that it ends after a while, as
+        ``pace`` has it, with ``ending``.
         ``on_drained`` is called when there is room again. ``ends_first`` says that it waits for
         news: a process that is asked to stop ends it while calls may go on.
         """
@@ -123,8 +149,9 @@ class EventStream:
         self._ending = ending
         self._on_drained = on_drained
         self._is_over = False
-        self._ends_at = self._loop.time() + max_age
-        self._keep_alive_at = self._loop.time() + KEEP_ALIVE_SECONDS
+        self._pace = pace
+        self._ends_at = self._loop.time() + (pace.age if is_resumable else float("inf"))
+        self._keep_alive_at = self._loop.time() + pace.keep_alive_seconds
         self._timer = self._give_up_later(None)
         open_streams[queue] = ends_first
 
@@ -161,12 +188,14 @@ class EventStream:
             return self._finish_with(self._ending)
         message = self._queue.take()
         if message is not None:
-            self._keep_alive_at = now + KEEP_ALIVE_SECONDS
+            self._keep_alive_at = now + self._pace.keep_alive_seconds
+            if message.kind == MessageKind.REQUEST and self._ends_at != float("inf"):
+                self._ends_at = min(self._ends_at, now + self._pace.question_seconds)
             return sse.event(message.body.encode(), self._event_id_of(message))
         if self._queue.finished:
             return self._finish_with(self._queue.ending)
         if now >= self._keep_alive_at:
-            self._keep_alive_at = now + KEEP_ALIVE_SECONDS
+            self._keep_alive_at = now + self._pace.keep_alive_seconds
             return sse.KEEP_ALIVE
         return None
 

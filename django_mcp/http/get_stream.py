@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
-from ..conf import get_settings
 from ..models import Stream
 from ..protocol import lifecycle, sse
 from ..protocol.lifecycle import SessionInfo
@@ -23,7 +23,7 @@ from ..store.ledger import ledger
 from . import admission, cors, replies
 from .changes import listener_of
 from .connection_limits import Connection, open_connections
-from .event_stream import RETRY_MS, EventId, EventStream, note_room
+from .event_stream import RETRY_MS, EventId, EventStream, Pace, note_room
 from .replies import Reply, refuse
 from .request import Caller
 from .resumption import (
@@ -107,7 +107,8 @@ def _connect(
     if stream.own:
         listener = listener_of(reader, session, caller, stream.changes_seen)
         listener.initialized = session.initialized
-    shown = _event_stream(reader, queue, session, lambda: _leave(reader, listener, connection))
+    left = partial(_leave, reader, listener, connection)
+    shown = _event_stream(reader, queue, session, caller.request.pace, left)
     # Joined first, then looked for what is there already: so nothing falls in between.
     ledger().readers.add(reader)
     ledger().access_watch.watch(reader, caller.principal, queue.finish)
@@ -118,7 +119,11 @@ def _connect(
 
 
 def _event_stream(
-    reader: StreamReader, queue: SendQueue, session: SessionInfo, closed: Callable[[], None]
+    reader: StreamReader,
+    queue: SendQueue,
+    session: SessionInfo,
+    pace: Pace,
+    closed: Callable[[], None],
 ) -> EventStream:
     primed = session.revision.resumable_posts
     opening = sse.KEEP_ALIVE
@@ -132,7 +137,8 @@ def _event_stream(
         event_id_of=lambda message: str(EventId(reader.stream, message.seq)),
         ending=sse.pause(RETRY_MS),
         # 2025-06-18 and before: only the stream of the session itself may end before its time.
-        max_age=get_settings().stream_max_age_seconds if primed or reader.own else float("inf"),
+        pace=pace,
+        is_resumable=primed or reader.own,
         on_drained=lambda: note_room(reader),
     )
 

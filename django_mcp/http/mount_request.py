@@ -19,6 +19,7 @@ from django.utils.datastructures import CaseInsensitiveMapping
 from django.utils.functional import SimpleLazyObject, cached_property
 
 from ..protocol.headers import SESSION_ID
+from .event_stream import ON_LOOP
 from .replies import Refused
 from .request import (
     SESSION_ID_VARIABLE,
@@ -86,6 +87,8 @@ _SESSION_ID: Final = _scope_name(SESSION_ID)
 
 class MountRequest:
     """An ASGI request as the endpoint sees it."""
+
+    pace = ON_LOOP
 
     def __init__(self, scope: Scope, receive: Receive, match: ResolverMatch) -> None:
         self._scope = scope

@@ -13,6 +13,7 @@ from django.http.request import split_domain_port, validate_host
 
 from ..protocol.headers import SESSION_ID
 from ..server.exchange import HTTPRequest
+from .event_stream import Pace
 
 if TYPE_CHECKING:
     from ..auth import Principal
@@ -50,6 +51,8 @@ class IncomingRequest(HTTPRequest, Protocol):
     protocol_version: str | None
     mcp_method: str | None
     mcp_name: str | None
+    pace: Pace
+    """How streams are sent that answer it."""
 
     @property
     def secure(self) -> bool:

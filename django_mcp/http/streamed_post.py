@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from ..conf import get_settings
 from ..protocol import sse
 from ..protocol.errors import MCPError, SessionNotFound
 from ..running.listen_peer import ListenPeer
@@ -283,19 +282,20 @@ class StreamedPost(IncomingPost):
     # The connection
 
     def _event_stream(self) -> EventStream:
-        opening, age, writer = b"", float("inf"), self._writer
+        opening, is_resumable, writer = b"", False, self._writer
         # Whoever has the id of an event may ask any worker for what follows it. So what is not
         # stored has none.
         if writer is not None and writer.has_rows and self.revision.resumable_posts:
             opening = sse.priming(str(EventId(writer.id, 0, writer.epoch)), RETRY_MS)
-            age = get_settings().stream_max_age_seconds
+            is_resumable = True
         return EventStream(
             self._get_queue(),
             lambda: self._call_on_loop(self._disconnect),
             opening=opening,
             event_id_of=self._event_id,
             ending=sse.pause(RETRY_MS),
-            max_age=age,
+            pace=self.caller.request.pace,
+            is_resumable=is_resumable,
             on_drained=self._note_room,
         )
 

@@ -27,6 +27,7 @@ from ..running.user_code import InlineRunner, LoopRunner, run_inline
 from ..server.default_server import mcp
 from . import no_urls, replies
 from .endpoint import respond
+from .event_stream import ON_LOOP, ON_THREAD
 from .replies import Reply, refuse
 from .request import (
     SESSION_ID_VARIABLE,
@@ -175,6 +176,7 @@ class _ViewRequest:
 
     def __init__(self, request: Any) -> None:
         meta = request.META
+        self.pace = ON_THREAD if isinstance(request, WSGIRequest) else ON_LOOP
         if SESSION_ID_VARIABLE in meta:
             # Kept for a view that is given the request once more.
             request._mcp_session_id = meta.pop(SESSION_ID_VARIABLE)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,9 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 
 from django_mcp import MCPServer, endpoint
-from django_mcp.http import event_stream
+from django_mcp.http import event_stream, views
+from django_mcp.http.event_stream import ON_LOOP
+from django_mcp.http.mount_request import MountRequest
 from django_mcp.models import Change, PendingRequest, Subscription
 from django_mcp.protocol import sse
 from django_mcp.protocol.topics import Topic, TopicKind
@@ -375,7 +378,9 @@ def test_too_many_resources_are_refused(application, on_loop, settings):
 
 
 def test_a_comment_keeps_the_connection_alive(application, on_loop, monkeypatch):
-    monkeypatch.setattr(event_stream, "KEEP_ALIVE_SECONDS", 0.05)
+    quick = replace(ON_LOOP, keep_alive_seconds=0.05)
+    monkeypatch.setattr(MountRequest, "pace", quick)
+    monkeypatch.setattr(views, "ON_LOOP", quick)
 
     async def main():
         async with listening(application, EVERYTHING) as stream:
@@ -394,7 +399,7 @@ def test_a_comment_keeps_the_connection_alive(application, on_loop, monkeypatch)
 
 def test_a_message_puts_the_next_comment_off(on_loop):
     async def main():
-        loop, every = asyncio.get_running_loop(), event_stream.KEEP_ALIVE_SECONDS
+        loop, every = asyncio.get_running_loop(), ON_LOOP.keep_alive_seconds
         queue = SendQueue(loop)
         begun = loop.time()
         stream = event_stream.EventStream(queue, queue.close)
