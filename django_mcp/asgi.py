@@ -18,10 +18,12 @@ from django.conf import settings
 from django.core.handlers.asgi import get_script_prefix
 from django.urls import Resolver404, ResolverMatch, URLResolver, get_resolver, set_script_prefix
 from django.urls.resolvers import LocalePrefixPattern
+from django.utils import translation
 
 from .conf import get_settings
 from .http.endpoint import respond
 from .http.event_stream import EventStream
+from .http.languages import language_of
 from .http.lifespan import Lifespan
 from .http.mount_request import MountRequest
 from .http.replies import Reply
@@ -57,7 +59,14 @@ def mount(application: Callable[..., Awaitable[None]]) -> Application:
             set_script_prefix(prefix + "/")  # as Django keeps it
         # What lasts is to hold neither the request nor the rest of the reply.
         endpoint, match = found
-        reply = await respond(MountRequest(scope, receive, match), endpoint, LoopRunner())
+        request = MountRequest(scope, receive, match)
+        answering = respond(request, endpoint, LoopRunner())
+        if (language := language_of(request)) is None:
+            reply = await answering
+        else:
+            with translation.override(language):
+                reply = await answering
+        del request, answering
         events = await _send(reply, scope, send)
         if events is not None:
             await _Sender(events, send).show(receive)

@@ -10,6 +10,7 @@ from types import NoneType, UnionType
 from typing import Any, Final, Literal, Union, get_args, get_origin
 
 import mcp_types
+from django.utils.functional import Promise
 from mcp_types import Annotations, Icon, ToolAnnotations
 from pydantic import BaseModel, ValidationError
 
@@ -21,7 +22,7 @@ from .context import provided_parameter
 from .errors import RegistrationError
 from .functions import bare, check, hints_of, is_async, is_kind, name_of, parameters_of
 from .input_schema import input_schema_of, schema_without_asking_of
-from .primitives import Completion, Permission, Prompt, Resource, Tool
+from .primitives import Completion, LazyText, Permission, Prompt, Resource, Tool
 from .results import dump
 from .signature import Signature
 from .structured_output import output_of, output_schema_of, text_of
@@ -47,8 +48,8 @@ def build_tool(
     function: Callable[..., Any],
     *,
     name: str | None = None,
-    title: str | None = None,
-    description: str | None = None,
+    title: LazyText | None = None,
+    description: LazyText | None = None,
     read_only: bool | None = None,
     destructive: bool | None = None,
     idempotent: bool | None = None,
@@ -92,6 +93,7 @@ def build_tool(
     return Tool(
         key=described["name"],
         description=described,
+        translated=_translated(title=title, description=description),
         permission=_checked_permission(permission, signature),
         signature=signature,
         follows_signature=input_schema is None,
@@ -112,8 +114,8 @@ def build_resource(
     *,
     uri: str,
     name: str | None,
-    title: str | None,
-    description: str | None,
+    title: LazyText | None,
+    description: LazyText | None,
     mime_type: str | None,
     size: int | None,
     annotations: Annotations | None,
@@ -151,6 +153,7 @@ def build_resource(
     return Resource(
         key=uri,
         description=_described(signature.label, kind, **common),
+        translated=_translated(title=title, description=description),
         permission=_checked_permission(permission, signature),
         signature=signature,
         template=template,
@@ -166,8 +169,8 @@ def build_prompt(
     function: Callable[..., Any],
     *,
     name: str | None = None,
-    title: str | None = None,
-    description: str | None = None,
+    title: LazyText | None = None,
+    description: LazyText | None = None,
     icons: Sequence[Icon] = (),
     meta: Mapping[str, Any] | None = None,
     permission: Permission | None = None,
@@ -200,6 +203,7 @@ def build_prompt(
     prompt = Prompt(
         key=described["name"],
         description=described,
+        translated=_translated(title=title, description=description),
         permission=_checked_permission(permission, signature),
         signature=signature,
         atomic=atomic,
@@ -229,8 +233,9 @@ def build_completion(function: Callable[..., Any]) -> Completion:
 
 
 def _described(label: str, kind: type[BaseModel], **fields: Any) -> dict[str, Any]:
+    texts = {name: str(each) if _is_lazy(each) else each for name, each in fields.items()}
     try:
-        described = dump(kind(**fields))
+        described = dump(kind(**texts))
         json.dumps(described, allow_nan=False)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
@@ -239,6 +244,15 @@ def _described(label: str, kind: type[BaseModel], **fields: Any) -> dict[str, An
     except ValueError as error:
         raise RegistrationError(f"{label}: its description is not JSON ({error}).") from error
     return described
+
+
+def _translated(**texts: Any) -> dict[str, Any]:
+    return {name: text for name, text in texts.items() if _is_lazy(text)}
+
+
+def _is_lazy(text: Any) -> bool:
+    """Return whether a text is a lazy translation, in the language of whoever looks."""
+    return isinstance(text, Promise)
 
 
 def _checked_name(kind: str, name: str) -> str:
@@ -312,7 +326,7 @@ def _check_questions(signature: Signature) -> None:
         raise RegistrationError(f"{signature.label}: or_argument= is for parameters of tools.")
 
 
-def _description(given: str | None, signature: Signature) -> str | None:
+def _description(given: LazyText | None, signature: Signature) -> LazyText | None:
     return given or signature.docstring.text or None
 
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from django.conf import settings
+from django.utils import translation
 from django.utils.crypto import salted_hmac
 
 from ..protocol.cursors import Cursor, invalid_cursor, unseal
@@ -81,9 +82,21 @@ def _keys(exchange: Exchange) -> Sequence[bytes]:
 
 
 @lru_cache(maxsize=64)
-def describe(kind: str, primitives: tuple[Primitive, ...], revision: Revision) -> list[Any]:
-    """Return primitives as objects of the schema's type ``kind``. They are not to be changed."""
-    return [fit(kind, each.description, revision) for each in primitives]
+def describe(
+    kind: str, primitives: tuple[Primitive, ...], revision: Revision, language: str
+) -> list[Any]:
+    """Return primitives as objects of the schema's type ``kind``. They are not to be changed.
+
+    ``language`` is what :func:`language_of` says of them.
+    """
+    return [fit(kind, each.describe(), revision) for each in primitives]
+
+
+def language_of(primitives: Sequence[Primitive]) -> str:
+    """Return the present language, if the texts of any depend on it; else nothing."""
+    if any(each.translated for each in primitives):
+        return translation.get_language() or ""
+    return ""
 
 
 def list_caching(primitives: Sequence[Primitive], exchange: Exchange) -> Caching:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.utils.functional import Promise
+
 from ..auth import Guard
 from ..protocol.topics import Topic, TopicKind
 from ..protocol.uri_template import URITemplate
@@ -14,6 +16,8 @@ from .context import ProvidedParameter
 from .signature import Signature
 from .structured_output import Output
 
+LazyText = str | Promise
+"""A text, or a lazy translation, which is in the language of whoever asks."""
 Permission = str | Callable[[Any], bool]
 """A Django permission, or a function of the user; it hides and refuses alike."""
 
@@ -27,12 +31,20 @@ class Primitive:
     order."""
     description: dict[str, Any]
     """The object of the schema that lists show, with all fields of the newest revision."""
+    translated: Mapping[str, Promise] = field(default_factory=dict)
+    """Those of its texts that are in the language of whoever asks."""
     permission: Permission | None = None
+
+    def describe(self) -> dict[str, Any]:
+        """Return :attr:`description` in the present language. It is not to be changed."""
+        if not self.translated:
+            return self.description
+        return {**self.description, **{name: str(text) for name, text in self.translated.items()}}
 
     @property
     def is_same_for_all(self) -> bool:
         """Whether every caller sees it, and sees the same."""
-        return self.permission is None
+        return self.permission is None and not self.translated
 
     @property
     def guard(self) -> Guard | None:
@@ -75,7 +87,7 @@ class Tool(Primitive):
     @property
     def is_same_for_all(self) -> bool:
         """Whether every caller sees it, and sees the same."""
-        return self.permission is None and self.schema_without_asking is None
+        return not (self.permission or self.translated or self.schema_without_asking)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeVar, overload
 
 from django.apps import apps
+from django.utils.functional import Promise
 from mcp_types import Annotations, Icon, Implementation
 
 from ..conf import MAX_SERVER_NAME_LENGTH
@@ -16,7 +17,7 @@ from . import builders
 from .errors import RegistrationError
 from .exception_table import ExceptionHandler, build_exception_handler, check_kinds
 from .model_signals import connect_signals
-from .primitives import Completion, Permission, Prompt, Resource, TemplateIndex, Tool
+from .primitives import Completion, LazyText, Permission, Prompt, Resource, TemplateIndex, Tool
 from .results import dump
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -44,9 +45,9 @@ class MCPServer:
         name: str,
         *,
         version: str = "",
-        title: str | None = None,
-        description: str | None = None,
-        instructions: str | None = None,
+        title: LazyText | None = None,
+        description: LazyText | None = None,
+        instructions: LazyText | None = None,
         website_url: str | None = None,
         icons: Sequence[Icon] = (),
         auth: str | Callable[..., Any] | None = None,
@@ -100,7 +101,12 @@ class MCPServer:
     @property
     def instructions(self) -> str | None:
         """What a model should know before it uses the server."""
-        return self._instructions
+        return None if self._instructions is None else str(self._instructions)
+
+    @property
+    def has_translated_instructions(self) -> bool:
+        """Whether they are in the language of whoever asks."""
+        return isinstance(self._instructions, Promise)
 
     @property
     def structured_text(self) -> bool:
@@ -159,8 +165,8 @@ class MCPServer:
         /,
         *,
         name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
+        title: LazyText | None = None,
+        description: LazyText | None = None,
         read_only: bool | None = None,
         destructive: bool | None = None,
         idempotent: bool | None = None,
@@ -207,8 +213,8 @@ class MCPServer:
         uri: str,
         *,
         name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
+        title: LazyText | None = None,
+        description: LazyText | None = None,
         mime_type: str | None = None,
         size: int | None = None,
         annotations: Annotations | None = None,
@@ -267,8 +273,8 @@ class MCPServer:
         /,
         *,
         name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
+        title: LazyText | None = None,
+        description: LazyText | None = None,
         icons: Sequence[Icon] = (),
         meta: Mapping[str, Any] | None = None,
         permission: Permission | None = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from mcp_types import InitializeRequestParams, RequestParams, SetLevelRequestParams
@@ -87,7 +88,10 @@ def discover(server: MCPServer, exchange: Exchange, params: RequestParams) -> Re
     }
     if server.instructions:
         body["instructions"] = server.instructions
-    return Result(body, list_caching((), exchange))
+    caching = list_caching((), exchange)
+    if server.has_translated_instructions:
+        caching = replace(caching, scope="private")
+    return Result(body, caching)
 
 
 def capabilities(server: MCPServer, revision: Revision) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from ..arguments import ArgumentError
 from ..exception_table import Failure, FailureKind
 from ..exchange import Exchange
 from ..function_call import FunctionCall, HandlerOutcome
-from ..paging import describe, list_caching, list_result, page, read_cursor
+from ..paging import describe, language_of, list_caching, list_result, page, read_cursor
 from ..primitives import Prompt
 from ..questions.asking import Questions
 from ..registry import MCPServer
@@ -23,8 +23,9 @@ def list_prompts(server: MCPServer, exchange: Exchange, params: PaginatedRequest
     """List the prompts that the caller may use."""
     prompts = server.prompts
     visible, following = page(prompts, read_cursor(params.cursor, exchange), exchange)
-    described = describe("Prompt", visible, exchange.revision)
-    caching, key = list_caching(prompts, exchange), (visible, exchange.revision)
+    key = (visible, exchange.revision, language_of(visible))
+    described = describe("Prompt", *key)
+    caching = list_caching(prompts, exchange)
     return list_result("prompts", described, following, caching, exchange, key)
 
 
@@ -74,7 +75,7 @@ def _result(prompt: Prompt, value: Any, exchange: Exchange) -> dict[str, Any]:
     else:
         result = {"messages": prompt_messages(value)}
         if "description" in prompt.description:
-            result["description"] = prompt.description["description"]
+            result["description"] = prompt.describe()["description"]
     for message in result["messages"]:
         message["content"] = fit_content(message["content"], exchange.revision)
     result.pop("resultType", None)

@@ -20,7 +20,7 @@ from ..arguments import ArgumentError
 from ..exception_table import Failure, FailureKind
 from ..exchange import Exchange
 from ..function_call import FunctionCall, HandlerOutcome
-from ..paging import REGISTERED, describe, list_caching, list_result, page, read_cursor
+from ..paging import REGISTERED, describe, language_of, list_caching, list_result, page, read_cursor
 from ..primitives import Resource
 from ..questions.asking import Questions
 from ..registry import MCPServer
@@ -32,8 +32,9 @@ def list_templates(server: MCPServer, exchange: Exchange, params: PaginatedReque
     """List the resource templates that the caller may use."""
     templates = [resource for resource in server.resources if resource.is_template]
     visible, following = page(templates, read_cursor(params.cursor, exchange), exchange)
-    described = describe("ResourceTemplate", visible, exchange.revision)
-    caching, key = list_caching(templates, exchange), (visible, exchange.revision)
+    key = (visible, exchange.revision, language_of(visible))
+    described = describe("ResourceTemplate", *key)
+    caching = list_caching(templates, exchange)
     return list_result("resourceTemplates", described, following, caching, exchange, key)
 
 
@@ -50,10 +51,10 @@ def list_resources(
             [], _listings_from(cursor.source, server, exchange), cursor.last, server, exchange
         )
     visible, following = page(_plain(server), cursor, exchange)
-    described = describe("Resource", visible, exchange.revision)
+    key = (visible, exchange.revision, language_of(visible))
+    described = describe("Resource", *key)
     listings = _listings(server, exchange)
     if following is not None or not listings:
-        key = (visible, exchange.revision)
         return list_result(
             "resources", described, following, _caching(server, exchange), exchange, key
         )

@@ -17,7 +17,7 @@ from ..exception_table import ALL_KINDS, Failure, FailureKind
 from ..exchange import Exchange
 from ..failures import ExceptionTranslator
 from ..function_call import FunctionCall, HandlerOutcome
-from ..paging import list_caching, list_result, page, read_cursor
+from ..paging import language_of, list_caching, list_result, page, read_cursor
 from ..primitives import Tool
 from ..questions.asking import Questions
 from ..questions.input_requests import fills_in_forms
@@ -42,6 +42,7 @@ class Variant:
     strict: bool
     asks: bool
     structures_text: bool
+    language: str
 
 
 def list_tools(server: MCPServer, exchange: Exchange, params: PaginatedRequestParams) -> Result:
@@ -53,6 +54,7 @@ def list_tools(server: MCPServer, exchange: Exchange, params: PaginatedRequestPa
         strict=exchange.settings.strict_arguments,
         asks=fills_in_forms(exchange.sender.capabilities, exchange.revision),
         structures_text=server.structured_text,
+        language=language_of(visible),
     )
     caching, key = list_caching(tools, exchange), (visible, variant)
     return list_result("tools", _describe(visible, variant), following, caching, exchange, key)
@@ -152,7 +154,7 @@ def _describe(tools: tuple[Tool, ...], variant: Variant) -> list[dict[str, Any]]
 
 
 def _described(tool: Tool, variant: Variant) -> dict[str, Any]:
-    described = dict(tool.description)
+    described = dict(tool.describe())
     if tool.schema_without_asking is not None and not variant.asks:
         described["inputSchema"] = tool.schema_without_asking
     if tool.follows_signature and variant.strict:
