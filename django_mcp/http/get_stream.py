@@ -1,6 +1,7 @@
 """GET: the session's own stream, and streams that broke off, shown from where they did.
 
-Under WSGI an open stream would hold a thread. There the rest of one is given in one piece.
+Under WSGI an open stream holds a thread. There the session's own is not shown, and the rest of one
+that broke off is given in one piece where no thread can be had for it.
 """
 
 from __future__ import annotations
@@ -8,13 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
 from ..models import Stream
 from ..protocol import lifecycle, sse
 from ..protocol.lifecycle import SessionInfo
-from ..running import shutdown
 from ..running.send_queue import SendQueue
+from ..server.function_call import Runner
 from ..store.changes.fanout import GetStreamListener
 from ..store.database import available
 from ..store.delivery import stream_rows
@@ -42,7 +44,7 @@ async def handle_get(caller: Caller) -> Reply:
     last_event_id = request.headers.get(LAST_EVENT_ID)
     # 2025-11-25, basic/transports, "Listening for Messages from the Server": 405 where there is no
     # stream. 2026-07-28, basic/transports/streamable-http: no GET any more.
-    has_stream = runner.can_stream or last_event_id is not None
+    has_stream = runner.holds_connections or last_event_id is not None
     if not has_stream or lifecycle.is_modern_name(request.protocol_version):
         raise refuse(
             405,
@@ -52,14 +54,17 @@ async def handle_get(caller: Caller) -> Reply:
     lifecycle.check_legacy_version(request.protocol_version)
     admission.check_takes_events(request)
     session = await admission.enter_session(caller)
-    if not runner.can_stream:
-        assert last_event_id is not None
-        return await reply_with_stored(last_event_id, session, caller)
-    return await _stream_on_loop(last_event_id, session, caller)
+    if runner.reserve_stream():
+        return await runner.run_on_loop(_stream, last_event_id, session, caller)
+    assert last_event_id is not None
+    return await reply_with_stored(last_event_id, session, caller)
 
 
-async def _stream_on_loop(last_event_id: str | None, session: SessionInfo, caller: Caller) -> Reply:
-    """Show a stream: the rest after ``last_event_id``, or the session's own."""
+async def _stream(
+    runner: Runner, last_event_id: str | None, session: SessionInfo, caller: Caller
+) -> Reply:
+    """Show a stream: the rest after ``last_event_id``, or the session's own. On a loop."""
+    caller = replace(caller, runner=runner)
     if last_event_id is None:
         with _count_connection(session, caller, is_own_stream=True) as connection:
             stream = await caller.runner.run_blocking(_open_own, session)
@@ -92,7 +97,6 @@ def _count_connection(
 def _connect(
     stream: Stream, cursor: int, session: SessionInfo, caller: Caller, connection: Connection
 ) -> Reply:
-    shutdown.prepare()
     queue = SendQueue(asyncio.get_running_loop())
     connection.end_by(lambda: queue.finish(sse.pause(RETRY_MS)))
     reader = StreamReader(

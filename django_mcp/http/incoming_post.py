@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from ..protocol import headers
 from ..protocol.errors import INTERNAL, ErrorCode, Failed, MCPError
 from ..protocol.lifecycle import SessionInfo
 from ..protocol.versions import Revision
@@ -29,24 +28,16 @@ class IncomingPost:
 
     def __init__(
         self,
-        calls: tuple[RunningCall, ...],
+        calls: Sequence[RunningCall],
         revision: Revision,
         session: SessionInfo | None,
         caller: Caller,
-        sends_messages: bool = False,
-        stays_open: bool = False,
-        *,
-        is_batch: bool = False,
+        is_batch: bool,
     ) -> None:
-        """``sends_messages``: a call may send something before its answer. ``stays_open``: the
-        connection is there for what happens later.
-        """
         self.calls = calls
         self.revision = revision
         self.session = session
         self.caller = caller
-        self.sends_messages = sends_messages
-        self.stays_open = stays_open
         self.is_batch = is_batch
 
     async def run(self) -> Reply:
@@ -55,11 +46,6 @@ class IncomingPost:
             await call.run(self.caller.runner)
             self.encode(call)
         return self.reply()
-
-    @property
-    def takes_stream(self) -> bool:
-        """Whether the client takes a stream for an answer."""
-        return headers.acceptable(self.caller.request.accept).events
 
     def writer(self, *, durable: bool) -> StreamWriter:
         """Return what writes down what becomes of it."""

@@ -26,11 +26,16 @@ class InlinePost(IncomingPost):
 
     async def run(self) -> Reply:
         """Run the calls, and reply with what they have said and how they have ended."""
+        await self.run_calls()
+        return self.reply(self._peer.notifications if self._peer is not None else ())
+
+    async def run_calls(self) -> None:
+        """Run the calls, one after the other."""
         runner = self.caller.runner
         assert isinstance(runner, InlineRunner)
         transactions = runner.transactions
         # Within a transaction of the caller's, as in a test, nobody else would see the session.
-        is_watched = self.sends_messages and not (transactions and alias() in transactions)
+        is_watched = not (transactions and alias() in transactions)
         books = ledger()
         for call in self.calls:
             call.post = self
@@ -49,14 +54,13 @@ class InlinePost(IncomingPost):
             self.encode(call)
             if call.writer is not None:
                 call.writer.end(call, state_of(call.outcome), b"")
-        return self.reply(self._peer.notifications if self._peer is not None else ())
 
     def peer(self, call: RunningCall) -> BufferedPeer:
         """Return the client, which gets what is said together with the answers."""
         if self._peer is None:
             runner = self.caller.runner
             assert isinstance(runner, InlineRunner)
-            self._peer = runner.peer(can_notify=self.takes_stream)
+            self._peer = runner.peer(can_notify=self.caller.takes_events)
         return self._peer
 
     def want_rows(self, call: RunningCall) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from ..protocol import headers, lifecycle, messages
 from ..protocol.errors import ErrorCode, MCPError, TooManyRequests
 from ..protocol.lifecycle import Sender, SessionInfo
 from ..protocol.messages import Batch, Invalid, Message, Notification, RequestId, Response
 from ..protocol.versions import NEWEST_LEGACY, Era, Revision
-from ..running import shutdown
 from ..running.running_call import RunningCall
 from ..server.dispatch import handle_notification
 from ..server.exchange import Exchange
-from ..server.methods import METHODS
+from ..server.function_call import Runner
+from ..server.methods import METHODS, Method
+from ..server.registry import MCPServer
 from ..store import inbox
 from . import admission, rate_limits, replies
 from .incoming_post import IncomingPost
@@ -27,8 +29,6 @@ logger = logging.getLogger("django_mcp.request")
 
 async def handle_post(caller: Caller) -> Reply:
     """Answer a POST: read it, find its session, count it, run what it asks for, and reply."""
-    if caller.runner.can_stream:
-        shutdown.prepare()
     admission.check_form(caller.request)
     message = await admission.read_message(caller)
     try:
@@ -69,16 +69,9 @@ async def _answer(message: Message | Batch | Invalid, caller: Caller) -> Reply:
         assert session is not None
         return await _accept(message, session, caller)
     await rate_limits.count(message, caller)
-    method = METHODS.get(message.method)
-    call = RunningCall(
-        message, caller.server, _exchange(message, revision, sender, session, caller)
-    )
-    sends_messages = method is not None and method.sends_messages
-    stays_open = method is not None and method.stays_open
-    post = _post_class(caller, sends_messages)(
-        (call,), revision, session, caller, sends_messages, stays_open
-    )
-    return await post.run()
+    exchange = _exchange(message, revision, sender, session, caller)
+    call = RunningCall(message, caller.server, exchange)
+    return await _run((call,), revision, session, caller)
 
 
 async def _accept(message: Notification | Response, session: SessionInfo, caller: Caller) -> Reply:
@@ -114,12 +107,40 @@ async def _answer_batch(batch: Batch, session: SessionInfo, caller: Caller) -> R
                 await _accept(item, session, caller)
             except TooManyRequests as error:
                 logger.warning("A message is dropped within a batch: %s", error)
-    methods = [METHODS.get(call.method) for call in calls]
-    sends_messages = any(method is not None and method.sends_messages for method in methods)
-    post_class = _post_class(caller, sends_messages)
-    return await post_class(
-        tuple(calls), session.revision, session, caller, sends_messages, is_batch=True
-    ).run()
+    return await _run(tuple(calls), session.revision, session, caller, is_batch=True)
+
+
+async def _run(
+    calls: tuple[RunningCall, ...],
+    revision: Revision,
+    session: SessionInfo | None,
+    caller: Caller,
+    *,
+    is_batch: bool = False,
+) -> Reply:
+    """Run calls where each belongs, and reply with what comes of them."""
+    runner = caller.runner
+    here: list[RunningCall] = []
+    apart: list[RunningCall] = []
+    for call in calls:
+        await call.begin(runner)
+        if (function := call.function_call) is not None:
+            (apart if runner.is_run_apart(function) else here).append(call)
+    post = (revision, session, caller, is_batch)
+    if not apart:
+        # Where nothing of the site's is to run, nothing has to be looked after.
+        return await (InlinePost if here else IncomingPost)(calls, *post).run()
+    if here:
+        await InlinePost(here, *post).run_calls()
+    sends_messages = any(METHODS[call.method].sends_messages for call in apart)
+    post_class = StreamedPost if sends_messages else IncomingPost
+    return await runner.run_on_loop(_run_on_loop, post_class(calls, *post))
+
+
+async def _run_on_loop(runner: Runner, post: IncomingPost) -> Reply:
+    if post.caller.runner is not runner:
+        post.caller = replace(post.caller, runner=runner)
+    return await post.run()
 
 
 async def _call_of(
@@ -150,6 +171,9 @@ def _exchange(
     session: SessionInfo | None,
     caller: Caller,
 ) -> Exchange:
+    runner, method = caller.runner, METHODS.get(message.method)
+    streams = _may_send_messages(message, method, caller.server) and runner.reserve_stream()
+    is_reached = runner.can_request or (streams and caller.takes_events)
     return Exchange(
         server_name=caller.server_name,
         request=message,
@@ -160,6 +184,8 @@ def _exchange(
         settings=caller.settings,
         is_public=caller.is_public,
         http=caller.request,
+        can_request=session is not None and is_reached,
+        can_listen=streams and method is not None and method.stays_open,
     )
 
 
@@ -168,7 +194,11 @@ def id_of(message: Message | Batch | Invalid) -> RequestId | None:
     return message.id if isinstance(message, (messages.Request, Invalid)) else None
 
 
-def _post_class(caller: Caller, sends_messages: bool) -> type[IncomingPost]:
-    if not caller.runner.can_stream:
-        return InlinePost
-    return StreamedPost if sends_messages else IncomingPost
+def _may_send_messages(message: messages.Request, method: Method | None, server: MCPServer) -> bool:
+    """Return whether the client may get something before the answer, as far as is known by now."""
+    if method is None or not method.sends_messages:
+        return False
+    if message.method != "tools/call":
+        return True
+    tool = server.find_tool(message.target)
+    return tool is not None and tool.signature.sends_messages

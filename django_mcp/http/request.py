@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
-from ..protocol.headers import SESSION_ID
+from ..protocol.headers import SESSION_ID, acceptable
 from ..server.exchange import HTTPRequest
 from .event_stream import Pace
 
@@ -101,6 +101,11 @@ class Caller:
     """As they were when the request came in."""
     runner: Runner
     """Runs what may block, and the site's functions."""
+
+    @property
+    def takes_events(self) -> bool:
+        """Whether the client takes a stream for an answer."""
+        return acceptable(self.request.accept).events
 
 
 def allowed_hosts() -> tuple[str, ...]:

@@ -39,6 +39,8 @@ class StreamedPost(IncomingPost):
     _loop: asyncio.AbstractEventLoop
     _running: list[RunningCall]
     """Calls that have not ended, in their order."""
+    _stays_open = False
+    """Whether the connection is there for what happens later."""
     _queue: SendQueue | None = None
     """What is to be sent on the connection, rows or not; there as soon as anything is."""
     _writer: StreamWriter | None = None
@@ -64,20 +66,23 @@ class StreamedPost(IncomingPost):
         """Run the calls; reply when they have ended, or something is to be streamed."""
         self._loop = asyncio.get_running_loop()
         self._running = list(self.calls)
+        self._stays_open = any(
+            each.exchange is not None and each.exchange.can_listen for each in self.calls
+        )
         # Not the caller's: of whom nothing is known but the address has no cap of his own here.
         key = self.caller.principal.limit_key
         # Before anything is in flight: whoever is refused here has not been heard.
-        open_connections.check(key, stays_open=self.stays_open)
-        if self.is_batch or self.stays_open:
+        open_connections.check(key, stays_open=self._stays_open)
+        if self.is_batch or self._stays_open:
             self._get_writer()
         for call in self._running:
             call.post = self
-        if self.stays_open:
+        if self._stays_open:
             self._running[0].reach()
         self._start_next_call()
         if self._running:
             self._connection = open_connections.enter(
-                key, stays_open=self.stays_open, is_checked=True
+                key, stays_open=self._stays_open, is_checked=True
             )
             self._register_calls()
             await self._wait_for_reply()
@@ -193,14 +198,14 @@ class StreamedPost(IncomingPost):
 
     def peer(self, call: RunningCall) -> CallPeer:
         """Return what a call reaches its client by; nobody, once it has ended."""
-        session, can_notify = self.session, self.takes_stream
+        session, can_notify = self.session, self.caller.takes_events
         with _peers_lock:
             if call not in self._running:
                 return BufferedPeer(can_notify=False)
             if session is not None:
                 return StoredPeer(self._get_writer_locked(), call, session, release=self._release)
             queue = self._get_queue_locked()
-            if self.stays_open:
+            if self._stays_open:
                 return ListenPeer(
                     queue,
                     self._get_writer_locked(),
@@ -217,7 +222,7 @@ class StreamedPost(IncomingPost):
     def _get_writer_locked(self) -> StreamWriter:
         """Return what writes down what becomes of the calls."""
         if self._writer is None:
-            writer = self.writer(durable=self.session is not None and self.takes_stream)
+            writer = self.writer(durable=self.session is not None and self.caller.takes_events)
             writer.on_written = self._note_written
             for call in self._running:
                 call.writer = writer
@@ -243,7 +248,7 @@ class StreamedPost(IncomingPost):
                 self._call_on_loop(self._end_all_calls, reason)
             return
         self._connect_reader()
-        if self.takes_stream:
+        if self.caller.takes_events:
             self._wants_stream = True
             self._call_on_loop(self._wake_reply)
 

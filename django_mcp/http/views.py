@@ -6,12 +6,10 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import lru_cache, wraps
-from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
-from django.core.handlers.asgi import ASGIRequest
 from django.core.handlers.wsgi import WSGIRequest
 from django.db import connections, transaction
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
@@ -23,7 +21,13 @@ from django.views.decorators.csrf import csrf_exempt
 
 from ..protocol.errors import ErrorCode
 from ..running.shutdown import is_closing
-from ..running.user_code import InlineRunner, LoopRunner, run_inline
+from ..running.user_code import (
+    ASGIRunner,
+    InlineRunner,
+    WSGIRunner,
+    run_inline,
+    runner_of_view,
+)
 from ..server.default_server import mcp
 from . import no_urls, replies
 from .endpoint import respond
@@ -33,10 +37,10 @@ from .request import (
     SESSION_ID_VARIABLE,
     BodyTooLarge,
     Endpoint,
-    IncomingRequest,
     allowed_hosts,
     is_host_among,
 )
+from .thread_events import ThreadEvents
 
 if TYPE_CHECKING:
     from ..server.registry import MCPServer
@@ -73,44 +77,52 @@ class MCPView(View):
         @wraps(view)
         def mcp_view(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             # No method of the class is called, since no subclass can have changed any.
-            if isinstance(request, WSGIRequest):
-                answering = respond(_ViewRequest(request), endpoint, InlineRunner())
-                return _response(run_inline(answering), request)
-            return _answer(request, endpoint, InlineRunner)
+            return _answer(request, endpoint, runner_of_view(request))
 
         mcp_view.mcp_endpoint = (mcp_view, endpoint)  # type: ignore[attr-defined]
         return mcp_view
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Answer any method: the endpoint knows which ones it serves."""
-        return _answer(request, Endpoint(self.server, self.auth), self.inline_runner)
+        return _answer(request, Endpoint(self.server, self.auth), self.runner(request))
 
-    def inline_runner(self) -> InlineRunner:
-        """Return what runs calls where there is no event loop. The test client overrides it."""
-        return InlineRunner()
+    def runner(self, request: HttpRequest) -> InlineRunner:
+        """Return what runs the calls of a request. The test client overrides it."""
+        return runner_of_view(request)
 
 
-def _answer(
-    request: HttpRequest, endpoint: Endpoint, inline_runner: Callable[[], InlineRunner]
-) -> HttpResponseBase:
-    own = _ViewRequest(request)
-    if not _has_loop(request):
-        return _response(run_inline(respond(own, endpoint, inline_runner())), request)
-    response = _response(async_to_sync(_respond_on_loop)(own, endpoint), request)
-    if is_closing() and request.scope["http_version"].startswith("1"):
-        response.headers["Connection"] = "close"
+def _answer(request: HttpRequest, endpoint: Endpoint, runner: InlineRunner) -> HttpResponseBase:
+    reply = run_inline(respond(_ViewRequest(request), endpoint, runner))
+    if isinstance(runner, WSGIRunner):
+        return _response_on_thread(reply, request, runner)
+    response = _response(reply, request)
+    if isinstance(runner, ASGIRunner):
+        # Django's thread for the request ends with it, or with its stream: what it has opened would
+        # stay open, unused or for as long as its client likes.
+        connections.close_all()
+        if is_closing() and _can_be_last(request):
+            response.headers["Connection"] = "close"
     return response
 
 
-async def _respond_on_loop(request: IncomingRequest, endpoint: Endpoint) -> Reply:
-    return await respond(request, endpoint, LoopRunner())
+def _can_be_last(request: Any) -> bool:
+    """Return whether this can be the last response on its connection; HTTP/2 has no such header."""
+    return bool(request.scope["http_version"].startswith("1"))
+
+
+def _response_on_thread(reply: Reply, request: HttpRequest, runner: WSGIRunner) -> HttpResponseBase:
+    """Return a response under WSGI, where the server's thread sends a stream."""
+    if reply.events is None:
+        runner.release()
+        return _response(reply, request)
+    connections.close_all()  # none is held while a stream idles
+    events = ThreadEvents(reply.events, runner.release)
+    return _stream_response(reply, events)
 
 
 def _response(reply: Reply, request: HttpRequest) -> HttpResponseBase:
     if reply.events is not None:
-        # Typed as for WSGI; under ASGI an asynchronous iterator is what it takes.
-        chunks: Any = reply.events
-        return StreamingHttpResponse(chunks, status=reply.status, headers=dict(reply.headers))
+        return _stream_response(reply, reply.events)
     response = HttpResponse(reply.body, status=reply.status, content_type=replies.JSON_TYPE)
     for name, value in reply.headers.items():
         if value is not replies.JSON_TYPE:
@@ -118,6 +130,11 @@ def _response(reply: Reply, request: HttpRequest) -> HttpResponseBase:
     if not reply.body:
         del response.headers["Content-Type"]
     return refusal(response, request) if 400 <= reply.status < 500 else response
+
+
+def _stream_response(reply: Reply, events: Any) -> StreamingHttpResponse:
+    # Typed as for WSGI; under ASGI an asynchronous iterator is what it takes.
+    return StreamingHttpResponse(events, status=reply.status, headers=dict(reply.headers))
 
 
 R = TypeVar("R", bound=HttpResponseBase)
@@ -134,16 +151,6 @@ def refusal(response: R, request: HttpRequest) -> R:
         # for everything, they would take a lost session for a missing language.
         request.urlconf = no_urls.__name__
     return response
-
-
-def _has_loop(request: HttpRequest) -> TypeGuard[ASGIRequest]:
-    """Return whether calls may run on the server's loop, on connections of their own.
-
-    Not where the caller has opened a transaction, as tests do: its data would not be seen there.
-    """
-    return isinstance(request, ASGIRequest) and not any(
-        each.in_atomic_block for each in connections.all(initialized_only=True)
-    )
 
 
 class _Environment:

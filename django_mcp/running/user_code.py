@@ -1,8 +1,20 @@
 """Where the site's functions run: the one place that decides it, and what lies around them.
 
-With :class:`InlineRunner` everything runs in the thread of the request; asynchronous functions on
-the server's own loop, under ASGI, or else on one made for the call. With :class:`LoopRunner`
-synchronous code runs on worker threads and asynchronous code on the server's loop.
+What precedes a function (``AUTH``, permissions) runs where the request has come in: in the thread
+that the server or Django has given it, or at the mount on a worker thread. The function itself:
+
+=========================================  ================  ================  =============
+the function                               view, WSGI        view, ASGI        mount
+=========================================  ================  ================  =============
+takes the ``HttpRequest``, ``def``         request's thread  request's thread  worker thread
+takes neither that nor a context, ``def``  request's thread  worker thread     worker thread
+takes a context, ``def``                   worker thread     worker thread     worker thread
+``async def``                              process's loop    server's loop     server's loop
+any, where nothing can be streamed         request's thread  request's thread
+=========================================  ================  ================  =============
+
+Nothing can be streamed under WSGI beyond ``WSGI_STREAMS``, and inside an open transaction, as in a
+test; :func:`runner_of_view` knows.
 """
 
 from __future__ import annotations
@@ -13,6 +25,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, S
 from typing import Any, TypeVar
 
 from asgiref.sync import async_to_sync, sync_to_async
+from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpRequest
 
 from ..server.errors import CallStopped, InputRequired, ToolTimedOut, UnexpectedExit
 from ..server.failures import ExceptionTranslator
@@ -20,9 +34,13 @@ from ..server.function_call import FunctionCall, HandlerOutcome
 from ..server.functions import is_async
 from ..server.transactions import atomic_aliases, open_transactions, savepoints
 from ..store.publisher import deferred
+from . import shutdown
 from .batch_loader import batch_loader
 from .peers import BufferedPeer
-from .worker_threads import CallContext, Lease, pools
+from .process_loop import has_threads, process_loop
+from .threads import call_on
+from .worker_threads import CallContext, Lease, WorkerThreads, pools
+from .wsgi_streams import wsgi_streams
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -42,14 +60,29 @@ def run_inline(coroutine: Coroutine[Any, Any, T]) -> T:
 class InlineRunner:
     """Runs everything in the thread, and on the database connection, of the request."""
 
-    can_stream = False
-    """Whether a reply can be sent piece by piece, without a thread that waits."""
     limit_key = ""
     call_context: CallContext | None = None
+    holds_connections = False
+    can_request = False
+    """Whether the client answers while a call waits, although nothing is streamed."""
 
-    def __init__(self) -> None:
-        self.transactions = open_transactions()
+    def __init__(self, transactions: Sequence[str] | None = None) -> None:
+        self.transactions = open_transactions() if transactions is None else transactions
         """The databases in which a transaction is open around the request, as in a test."""
+
+    def reserve_stream(self) -> bool:
+        """Return that nothing can be streamed."""
+        return False
+
+    def is_run_apart(self, call: FunctionCall) -> bool:
+        """Return that every call runs here."""
+        return False
+
+    async def run_on_loop(
+        self, function: Callable[..., Coroutine[Any, Any, T]], /, *args: Any
+    ) -> T:
+        """Refuse: nothing is streamed."""
+        raise NotImplementedError
 
     def peer(self, *, can_notify: bool) -> BufferedPeer:
         """Return the client of the calls of a POST, which is answered in one piece."""
@@ -81,6 +114,87 @@ class InlineRunner:
             return async_to_sync(_await_in_time)(call, acall_function(call))
 
 
+class WSGIRunner(InlineRunner):
+    """The thread of a request under WSGI, beside the loop of the process."""
+
+    _has_reserved = False
+
+    def reserve_stream(self) -> bool:
+        """Return whether this thread may wait for a stream, with those that do already."""
+        if not self._has_reserved:
+            self._has_reserved = wsgi_streams().take()
+        return self._has_reserved
+
+    def release(self) -> None:
+        """Let another wait for a stream: this thread does not, or no longer. More than once."""
+        if self._has_reserved:
+            self._has_reserved = False
+            wsgi_streams().give_back()
+
+    def is_run_apart(self, call: FunctionCall) -> bool:
+        """Return whether a call may say something while this thread sends it."""
+        return call.sends_messages and self._has_reserved
+
+    async def run_on_loop(
+        self, function: Callable[..., Coroutine[Any, Any, T]], /, *args: Any
+    ) -> T:
+        """Run ``function`` on the loop of the process."""
+        value: T = process_loop().run(_run_on_loop, self, function, *args)
+        return value
+
+    async def call(self, call: FunctionCall) -> HandlerOutcome:
+        """Call a function here, an asynchronous one on the loop of the process."""
+        if call.is_async:
+            outcome: HandlerOutcome = process_loop().run(_run_on_loop, self, LoopRunner.call, call)
+            return outcome
+        return await super().call(call)
+
+
+class ASGIRunner(InlineRunner):
+    """The thread that Django gives a request under ASGI, beside the server's loop."""
+
+    holds_connections = True
+
+    def reserve_stream(self) -> bool:
+        """Return that an answer can be a stream: it holds no thread of the server's."""
+        return True
+
+    def is_run_apart(self, call: FunctionCall) -> bool:
+        """Return whether a call runs on the loop or a worker thread."""
+        return call.is_async or not call.takes_request
+
+    async def run_on_loop(
+        self, function: Callable[..., Coroutine[Any, Any, T]], /, *args: Any
+    ) -> T:
+        """Run ``function`` on the server's loop."""
+        return async_to_sync(_run_on_loop)(self, function, *args)
+
+    async def call(self, call: FunctionCall) -> HandlerOutcome:
+        """Call a function that takes the request here; as few at once as on worker threads."""
+        threads = async_to_sync(_take_turn)(self.limit_key)
+        try:
+            return await super().call(call)
+        finally:
+            call_on(threads.loop, threads.turns.give_back, self.limit_key)
+
+
+def runner_of_view(request: HttpRequest) -> InlineRunner:
+    """Return what runs the calls of a request at the view.
+
+    Where a transaction is open around it everything runs there, or what is not committed, such as
+    the data of a test, would not be seen.
+    """
+    transactions = open_transactions()
+    if transactions:
+        return InlineRunner(transactions)
+    if isinstance(request, ASGIRequest):
+        return ASGIRunner(transactions)
+    environ = getattr(request, "environ", {})
+    if environ.get("wsgi.multithread") and has_threads():
+        return WSGIRunner(transactions)
+    return InlineRunner(transactions)
+
+
 class LoopRunner:
     """Runs synchronous code on worker threads, asynchronous code on the loop.
 
@@ -88,12 +202,28 @@ class LoopRunner:
     known who calls, for everybody as for one.
     """
 
-    can_stream = True
+    can_request = False
+    holds_connections = True
 
     def __init__(self) -> None:
+        shutdown.prepare()
         self.limit_key = ""
         self.call_context: CallContext | None = None
         self._pools = pools()
+
+    def reserve_stream(self) -> bool:
+        """Return that an answer can be a stream."""
+        return True
+
+    def is_run_apart(self, call: FunctionCall) -> bool:
+        """Return that no call runs here, where others are served."""
+        return True
+
+    async def run_on_loop(
+        self, function: Callable[..., Coroutine[Any, Any, T]], /, *args: Any
+    ) -> T:
+        """Run ``function`` on this loop."""
+        return await function(self, *args)
 
     async def run_blocking(self, function: Callable[..., T], /, *args: Any) -> T:
         """Run ``function`` on a worker thread."""
@@ -127,6 +257,23 @@ class LoopRunner:
         thread = await threads.take(self.limit_key, self.call_context)
         running = threads.run_on(thread, call_function_apart, call)
         return await (running if call.timeout is None else _await_in_time(call, running))
+
+
+async def _run_on_loop(
+    origin: InlineRunner, function: Callable[..., Coroutine[Any, Any, T]], *args: Any
+) -> T:
+    """Run ``function`` on this loop, for a request that has come in at a thread."""
+    runner = LoopRunner()
+    runner.limit_key, runner.call_context = origin.limit_key, origin.call_context
+    return await function(runner, *args)
+
+
+async def _take_turn(caller: str) -> WorkerThreads:
+    """Let ``caller`` have a turn among those who have the worker threads of this loop."""
+    threads = pools().calls
+    if not threads.turns.take_now(caller):
+        await threads.turns.wait(caller)
+    return threads
 
 
 def call_function(call: FunctionCall, transactions: Sequence[str] = ()) -> HandlerOutcome:

@@ -1,7 +1,8 @@
 """From an accepted request to its answer: look up the method, run its handler, call the function.
 
-This is the only place that catches every exception. Whatever happens, one outcome comes out, and
-the caller puts the request's own id on it.
+In two steps, since where the function runs depends on what the handler has found. This is the only
+place that catches every exception. Whatever happens, one outcome comes out, and the caller puts the
+request's own id on it.
 """
 
 from __future__ import annotations
@@ -30,8 +31,12 @@ from .results import Caching, Result
 logger = logging.getLogger("django_mcp.server")
 
 
-async def dispatch(server: MCPServer, exchange: Exchange, runner: Runner) -> Result | MCPError:
-    """Answer one request to ``server``. Never raises."""
+Begun = Result | FunctionCall | MCPError
+"""What a handler has made of a request: its outcome, or the function that is to be called."""
+
+
+async def begin(server: MCPServer, exchange: Exchange, runner: Runner) -> Begun:
+    """Look up the method of a request to ``server``, and run its handler. Never raises."""
     request = exchange.request
     try:
         method = METHODS.get(request.method)
@@ -41,25 +46,46 @@ async def dispatch(server: MCPServer, exchange: Exchange, runner: Runner) -> Res
             or not (method.feature is None or method.feature in server.features)
         ):
             raise _not_found(request.method, method, exchange.revision)
-        outcome: HandlerOutcome
         if method.touches_database or server.guarded:
-            outcome = await runner.run(_handle_with_database, method, server, exchange)
+            begun: HandlerOutcome = await runner.run(
+                _handle_with_database, method, server, exchange
+            )
         elif request.is_large or request.target in server.costly_tools:
             # What may take long does not keep the loop from others.
-            outcome = await runner.run(_handle, method, server, exchange)
+            begun = await runner.run(_handle, method, server, exchange)
         else:
-            outcome = method.handler(server, exchange, _read_params(method, request))
-        while isinstance(outcome, FunctionCall):
-            outcome = await runner.call(outcome)
-        return _complete(outcome, server, exchange) if exchange.revision.modern else outcome
+            begun = method.handler(server, exchange, _read_params(method, request))
+    except Exception as error:
+        return _error(error, exchange)
+    return begun
+
+
+async def finish(
+    begun: Begun, server: MCPServer, exchange: Exchange, runner: Runner
+) -> Result | MCPError:
+    """Call the function, if one is to be called; return what becomes of the request.
+
+    Never raises.
+    """
+    try:
+        while isinstance(begun, FunctionCall):
+            begun = await runner.call(begun)
+        if isinstance(begun, MCPError) or not exchange.revision.modern:
+            return begun
+        return _complete(begun, server, exchange)
     except CallStopped:
         return cancelled()
-    except MCPError as error:
+    except Exception as error:
+        return _error(error, exchange)
+
+
+def _error(error: Exception, exchange: Exchange) -> MCPError:
+    """Return what the client is told of an exception."""
+    if isinstance(error, MCPError):
         if error.code == ErrorCode.INTERNAL_ERROR and not isinstance(error, Failed):
             logger.error("%s: %s", exchange.label, error, exc_info=error)
         return error
-    except Exception as error:
-        return internal_error(error, exchange)
+    return internal_error(error, exchange)
 
 
 async def handle_notification(

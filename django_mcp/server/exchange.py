@@ -39,10 +39,6 @@ class Peer(Protocol):
     def can_request(self) -> bool:
         """Whether the client can be sent a request while the call runs, and answer it."""
 
-    @property
-    def can_listen(self) -> bool:
-        """Whether the connection can be kept open for notifications of later changes."""
-
     def stop(self) -> None:
         """Send nothing more, and let nobody wait for an answer: the call is to end."""
 
@@ -83,6 +79,8 @@ class Exchange:
 
     __slots__ = (
         "_peer",
+        "can_listen",
+        "can_request",
         "guard",
         "http",
         "is_public",
@@ -111,6 +109,8 @@ class Exchange:
         is_public: bool,
         http: HTTPRequest,
         make_peer: Callable[[], Peer] | None = None,
+        can_request: bool = False,
+        can_listen: bool = False,
     ) -> None:
         """Note what is known before the request's method is looked up."""
         self.server_name = server_name
@@ -125,6 +125,10 @@ class Exchange:
         """Whether the endpoint is open to everyone, so that nothing depends on who asks."""
         self.http = http
         """The HTTP request that it has come in."""
+        self.can_request = can_request
+        """Whether its client can be sent a request while it is answered, and answer that."""
+        self.can_listen = can_listen
+        """Whether its connection can be kept open for notifications of later changes."""
         self.guard: Guard | None = None
         """Says whether a user may go on with what is asked for, where not everybody may. Nobody
         loses what he never had: there is none until the caller has been found to be allowed it.

@@ -7,7 +7,7 @@ asynchronous or not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -64,12 +64,25 @@ class Runner(Protocol):
     place where synchronous and asynchronous code meet.
     """
 
-    can_stream: bool
-    """Whether a reply can be sent piece by piece, without a thread that waits."""
     limit_key: str
     """Whom limits take the caller for; empty until that is known."""
     call_context: Callable[[], AbstractContextManager[Any]] | None
     """What the site wants around its code where that is not in the request's own thread."""
+    can_request: bool
+    """Whether the client answers while a call waits, although nothing is streamed."""
+    holds_connections: bool
+    """Whether connections can be held open that wait for later news: no thread waits with each."""
+
+    def reserve_stream(self) -> bool:
+        """Return whether the answer can be a stream; if so there is room for it from now on."""
+
+    def is_run_apart(self, call: FunctionCall) -> bool:
+        """Return whether a call runs elsewhere than this, so that what it says can be sent."""
+
+    async def run_on_loop(
+        self, function: Callable[..., Coroutine[Any, Any, T]], /, *args: Any
+    ) -> T:
+        """Run ``function`` on an event loop, with what runs things there as its first argument."""
 
     async def run_blocking(self, function: Callable[..., T], /, *args: Any) -> T:
         """Run code of this package that may touch the database."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
 from mcp_types import (
     CLIENT_CAPABILITIES_META_KEY,
@@ -278,6 +278,6 @@ class _View(MCPView):
 
     user: ScriptedUser | None = None
 
-    def inline_runner(self) -> InlineRunner:
-        """Return what runs the calls: where there is a scripted user, one that asks it."""
-        return super().inline_runner() if self.user is None else ScriptedRunner(self.user)
+    def runner(self, request: HttpRequest) -> InlineRunner:
+        """Return what runs the calls here, and asks the scripted user, where there is one."""
+        return InlineRunner() if self.user is None else ScriptedRunner(self.user)

@@ -61,6 +61,8 @@ Answers = Iterable[Any] | Mapping[str, Any] | Callable[[Asked], Any]
 class ScriptedRunner(InlineRunner):
     """Runs the calls of a client that answers while a call waits: legacy revisions."""
 
+    can_request = True
+
     def __init__(self, user: ScriptedUser) -> None:
         super().__init__()
         self._user = user

@@ -62,7 +62,7 @@ def listen(
     Where it cannot be kept open, an empty filter is acknowledged, and the request is answered.
     """
     meta = {SUBSCRIPTION_ID: exchange.request.id}
-    can_listen = exchange.peer.can_listen
+    can_listen = exchange.can_listen
     granted = _granted(params.notifications, server, exchange) if can_listen else _Granted()
     opening = Notification(
         "notifications/subscriptions/acknowledged",
@@ -70,9 +70,9 @@ def listen(
     )
     ending = Result({"_meta": meta})
     exchange.guard = _guard_of(granted.resources)
-    if not can_listen:
+
+    def acknowledge() -> None:
         exchange.peer.notify(opening.method, opening.params)
-        return ending
 
     async def begin() -> None:
         await exchange.peer.listen(
@@ -80,12 +80,12 @@ def listen(
         )
 
     return FunctionCall(
-        function=begin,
+        function=begin if can_listen else acknowledge,
         arguments={},
         server=server,
         exchange=exchange,
-        is_async=True,
-        sends_messages=True,
+        is_async=can_listen,
+        sends_messages=can_listen,
         finish=lambda nothing: ending,
         fail=None,
     )

@@ -112,7 +112,7 @@ def call(server: MCPServer, exchange: Exchange, params: CallToolRequestParams) -
 
 def _asks(exchange: Exchange) -> bool:
     # The list goes by what the client can; a call sees whether it can be reached, too.
-    is_reached = exchange.revision.modern or exchange.peer.can_request
+    is_reached = exchange.revision.modern or exchange.can_request
     return is_reached and fills_in_forms(exchange.sender.capabilities, exchange.revision)
 
 

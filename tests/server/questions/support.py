@@ -18,7 +18,7 @@ from django_mcp.protocol.lifecycle import Sender, SessionInfo
 from django_mcp.protocol.messages import Request
 from django_mcp.protocol.versions import BY_NAME
 from django_mcp.running.user_code import InlineRunner, run_inline
-from django_mcp.server.dispatch import dispatch
+from django_mcp.server import dispatch
 from django_mcp.server.exchange import Exchange
 from django_mcp.server.results import Result
 from django_mcp.testing import Answer, MCPClient
@@ -145,6 +145,7 @@ def exchange_of(
         is_public=False,
         http=NoHeaders(),
         make_peer=lambda: peer,
+        can_request=peer.can_request,
     )
 
 
@@ -167,7 +168,9 @@ def legacy(
     exchange = exchange_of(
         server, client, method, params, revision=revision, capabilities=capabilities
     )
-    return run_inline(dispatch(server, exchange, InlineRunner()))
+    runner = InlineRunner()
+    begun = run_inline(dispatch.begin(server, exchange, runner))
+    return run_inline(dispatch.finish(begun, server, exchange, runner))
 
 
 def text_of(outcome: Result | MCPError) -> str:
