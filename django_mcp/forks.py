@@ -5,9 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import Generic, TypeVar
+from random import SystemRandom
+from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
+
+_chance: Final = SystemRandom()
+
+
+def jitter(seconds: float) -> float:
+    """Return a number of seconds up to ``seconds``, so that not all processes come at once.
+
+    Not by the generator that Python's functions share: forks would go on with the same numbers, and
+    a site that has seeded it would get others.
+    """
+    return _chance.uniform(0, seconds)
 
 
 class _Found(dict[None, T], Generic[T]):

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import random
 import threading
 
-from django_mcp.forks import PerProcess
+from django_mcp.forks import PerProcess, jitter
 from django_mcp.store.ledger import ledger
 from django_mcp.store.sessions.session_cache import memory
 from tests.support.forking import in_child, needs_fork
@@ -43,3 +44,18 @@ def test_a_fork_gets_its_own_and_its_parent_keeps_what_it_has():
         mine = things()
         assert in_child(lambda things=things, mine=mine: things() is not mine) == 0
         assert things() is mine
+
+
+def test_no_site_that_has_seeded_pythons_numbers_gets_others_nor_do_forks_share_theirs():
+    random.seed(1)
+    seeded = [random.random() for _ in range(3)]
+    random.seed(1)
+    again = []
+    for _ in range(3):
+        assert 0 <= jitter(0.5) <= 0.5
+        again.append(random.random())
+    assert again == seeded
+    random.seed(1)
+    mine = jitter(1000)
+    random.seed(1)
+    assert jitter(1000) != mine

@@ -10,7 +10,6 @@ Nothing relies on any of it: what a process leaves behind is settled by others.
 from __future__ import annotations
 
 import asyncio
-import random
 import signal
 import sys
 import threading
@@ -19,7 +18,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ..conf import get_settings
-from ..forks import PerProcess
+from ..forks import PerProcess, jitter
 from ..protocol import sse
 from ..store.delivery.request_rows import LISTEN
 from ..store.in_flight.running_requests import RunningRequest, StopReason
@@ -120,7 +119,7 @@ class Shutdown:
         now = time.monotonic()
         if waiting not in self._moments:
             spread = min(SPREAD_SECONDS, (self._deadline - now) / 2)
-            self._moments[waiting] = now + random.uniform(0, max(0, spread))
+            self._moments[waiting] = now + jitter(max(0, spread))
         return now >= min(self._moments[waiting], self._deadline)
 
     async def _pass_on_in_time(self, signals: StopSignals, number: int) -> None:

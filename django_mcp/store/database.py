@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from django.db import InterfaceError, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..conf import get_settings
+from ..forks import jitter
 from ..protocol.errors import Unavailable
 
 logger = logging.getLogger("django_mcp.store")
@@ -71,7 +71,7 @@ def with_retries(work: Callable[[], T]) -> T:
                 raise
             if not (has_collided(error) or (had_connection and _has_broken(connection))):
                 raise
-        time.sleep(random.uniform(0, 0.02))
+        time.sleep(jitter(0.02))
 
 
 def _has_broken(connection: BaseDatabaseWrapper) -> bool:

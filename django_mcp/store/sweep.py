@@ -8,7 +8,6 @@ comes. Each kind of rows has its turn in order; one that has much to do never ke
 from __future__ import annotations
 
 import logging
-import random
 import secrets
 import time
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from django.db import DatabaseError
 from django.db.models import Q
 
 from ..clock import DatabaseNow
+from ..forks import jitter
 from ..models import Claim
 from .cleanup import CleanupRule, CleanupStep, cleanup_rules
 from .database import alias, has_collided, is_outage
@@ -60,7 +60,7 @@ class Sweep:
     def __init__(self) -> None:
         self._owner = secrets.token_hex(16)
         # Processes that were started together do not look together whose turn it is.
-        self._round = time.monotonic() + random.uniform(0, ROUND_SECONDS)
+        self._round = time.monotonic() + jitter(ROUND_SECONDS)
         self._step = float("-inf")
         self._turns: list[_Turn] = []
         self._share = SHARE

@@ -172,14 +172,14 @@ def test_streams_that_wait_for_news_end_soon(application, on_loop, settings, sec
 
 def test_not_all_streams_end_at_once_and_none_after_the_calls(monkeypatch):
     """Each has a moment of its own, and keeps it."""
-    spreads: list[tuple[float, float]] = []
+    spreads: list[float] = []
     now = [100.0]
 
-    def latest(least: float, most: float) -> float:
-        spreads.append((least, most))
-        return most
+    def latest(seconds: float) -> float:
+        spreads.append(seconds)
+        return seconds
 
-    monkeypatch.setattr(shutdown, "random", SimpleNamespace(uniform=latest))
+    monkeypatch.setattr(shutdown, "jitter", latest)
     monkeypatch.setattr(shutdown, "time", SimpleNamespace(monotonic=lambda: now[0]))
     process, first, second, third = Shutdown(), *(SendQueue(LOOP) for _ in range(3))
     process._deadline = 102
@@ -193,7 +193,7 @@ def test_not_all_streams_end_at_once_and_none_after_the_calls(monkeypatch):
     process._deadline = 50
     assert process._is_due(second)
     assert process._is_due(third)
-    assert spreads == [(0, 1), (0, shutdown.SPREAD_SECONDS), (0, 0)]
+    assert spreads == [1, shutdown.SPREAD_SECONDS, 0]
 
 
 @pytest.mark.parametrize(("number", "seconds"), [(signal.SIGTERM, LONG), (signal.SIGINT, 0)])

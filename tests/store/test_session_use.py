@@ -94,8 +94,9 @@ def test_within_a_period_it_is_written_once(clock, settings, idle_seconds, perio
     assert visit.row.request_count == steps
 
 
-def test_that_is_so_for_all_processes_together_and_each_has_its_turn(clock):
-    random.seed(7)
+def test_that_is_so_for_all_processes_together_and_each_has_its_turn(clock, monkeypatch):
+    chance = random.Random(7)
+    monkeypatch.setattr(session_use, "jitter", lambda seconds: chance.uniform(0, seconds))
     visit, processes = Visit(), [SessionUse() for _ in range(3)]
     steps, written, turns, begun = 800, 0, [0, 0, 0], clock.now
     for _ in range(steps):

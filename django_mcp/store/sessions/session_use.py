@@ -6,7 +6,6 @@ were written with each request would be the hottest of all.
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from collections import defaultdict
@@ -19,6 +18,7 @@ from django.db.models import F
 
 from ...clock import DatabaseHour, DatabaseNow
 from ...conf import get_settings
+from ...forks import jitter
 from ...models import Session
 from ..database import alias, in_batches
 from ..parent_rows import LIVE, lock_sessions
@@ -73,7 +73,7 @@ class SessionUse:
                 for session in batch:
                     if session not in postponed:
                         del self._counts[session]
-                    spread = random.uniform(0, SPREAD_PERIODS * period)
+                    spread = jitter(SPREAD_PERIODS * period)
                     self._wait(session, now + postponed.get(session, period) + spread)
                     del due[session]
         finally:
