@@ -10,6 +10,7 @@ from ..protocol.lifecycle import SessionInfo
 from ..protocol.versions import Revision
 from ..running.running_call import Outcome, RunningCall
 from ..server.failures import TOOL_FAILED, report
+from ..server.function_call import Runner
 from ..store.delivery.records import RequestState
 from ..store.delivery.stream_writer import StreamWriter
 from ..store.ledger import ledger
@@ -40,10 +41,10 @@ class IncomingPost:
         self.caller = caller
         self.is_batch = is_batch
 
-    async def run(self) -> Reply:
-        """Run the calls, and reply with what comes of them."""
+    async def run(self, runner: Runner) -> Reply:
+        """Run the calls by ``runner``, and reply with what comes of them."""
         for call in self.calls:
-            await call.run(self.caller.runner)
+            await call.run(runner)
             self.encode(call)
         return self.reply()
 

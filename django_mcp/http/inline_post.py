@@ -8,6 +8,7 @@ from typing import Final
 from ..running.peers import BufferedPeer
 from ..running.running_call import RunningCall
 from ..running.user_code import InlineRunner
+from ..server.function_call import Runner
 from ..store.database import alias
 from ..store.ledger import ledger
 from .incoming_post import IncomingPost, state_of
@@ -24,14 +25,13 @@ class InlinePost(IncomingPost):
     _peer: BufferedPeer | None = None
     """The client of all calls, if one of them wants to reach it."""
 
-    async def run(self) -> Reply:
+    async def run(self, runner: Runner) -> Reply:
         """Run the calls, and reply with what they have said and how they have ended."""
-        await self.run_calls()
+        await self.run_calls(runner)
         return self.reply(self._peer.notifications if self._peer is not None else ())
 
-    async def run_calls(self) -> None:
+    async def run_calls(self, runner: Runner) -> None:
         """Run the calls, one after the other."""
-        runner = self.caller.runner
         assert isinstance(runner, InlineRunner)
         transactions = runner.transactions
         # Within a transaction of the caller's, as in a test, nobody else would see the session.

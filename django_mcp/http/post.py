@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 
 from ..protocol import headers, lifecycle, messages
 from ..protocol.errors import ErrorCode, MCPError, TooManyRequests
@@ -11,11 +10,10 @@ from ..protocol.lifecycle import Sender, SessionInfo
 from ..protocol.messages import Batch, Invalid, Message, Notification, RequestId, Response
 from ..protocol.versions import NEWEST_LEGACY, Era, Revision
 from ..running.running_call import RunningCall
-from ..server.dispatch import handle_notification
+from ..server.dispatch import begin, handle_notification
 from ..server.exchange import Exchange
-from ..server.function_call import Runner
-from ..server.methods import METHODS, Method
-from ..server.registry import MCPServer
+from ..server.function_call import FunctionCall
+from ..server.methods import METHODS
 from ..store import inbox
 from . import admission, rate_limits, replies
 from .incoming_post import IncomingPost
@@ -123,24 +121,20 @@ async def _run(
     here: list[RunningCall] = []
     apart: list[RunningCall] = []
     for call in calls:
-        await call.begin(runner)
-        if (function := call.function_call) is not None:
-            (apart if runner.is_run_apart(function) else here).append(call)
+        if call.exchange is None:
+            continue
+        call.begun = begun = await begin(caller.server, call.exchange, runner)
+        if isinstance(begun, FunctionCall):
+            (apart if runner.is_run_apart(begun) else here).append(call)
     post = (revision, session, caller, is_batch)
     if not apart:
         # Where nothing of the site's is to run, nothing has to be looked after.
-        return await (InlinePost if here else IncomingPost)(calls, *post).run()
+        return await (InlinePost if here else IncomingPost)(calls, *post).run(runner)
     if here:
-        await InlinePost(here, *post).run_calls()
+        await InlinePost(here, *post).run_calls(runner)
     sends_messages = any(METHODS[call.method].sends_messages for call in apart)
     post_class = StreamedPost if sends_messages else IncomingPost
-    return await runner.run_on_loop(_run_on_loop, post_class(calls, *post))
-
-
-async def _run_on_loop(runner: Runner, post: IncomingPost) -> Reply:
-    if post.caller.runner is not runner:
-        post.caller = replace(post.caller, runner=runner)
-    return await post.run()
+    return await runner.run_on_loop(post_class(calls, *post).run)
 
 
 async def _call_of(
@@ -171,9 +165,6 @@ def _exchange(
     session: SessionInfo | None,
     caller: Caller,
 ) -> Exchange:
-    runner, method = caller.runner, METHODS.get(message.method)
-    streams = _may_send_messages(message, method, caller.server) and runner.reserve_stream()
-    is_reached = runner.can_request or (streams and caller.takes_events)
     return Exchange(
         server_name=caller.server_name,
         request=message,
@@ -184,21 +175,11 @@ def _exchange(
         settings=caller.settings,
         is_public=caller.is_public,
         http=caller.request,
-        can_request=session is not None and is_reached,
-        can_listen=streams and method is not None and method.stays_open,
+        can_stream=caller.can_stream,
+        answers_meanwhile=caller.runner.can_request,
     )
 
 
 def id_of(message: Message | Batch | Invalid) -> RequestId | None:
     """Return the id of a request, also of one that is none."""
     return message.id if isinstance(message, (messages.Request, Invalid)) else None
-
-
-def _may_send_messages(message: messages.Request, method: Method | None, server: MCPServer) -> bool:
-    """Return whether the client may get something before the answer, as far as is known by now."""
-    if method is None or not method.sends_messages:
-        return False
-    if message.method != "tools/call":
-        return True
-    tool = server.find_tool(message.target)
-    return tool is not None and tool.signature.sends_messages

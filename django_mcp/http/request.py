@@ -107,6 +107,10 @@ class Caller:
         """Whether the client takes a stream for an answer."""
         return acceptable(self.request.accept).events
 
+    def can_stream(self) -> bool:
+        """Return whether the answer can be a stream; if so, there is room for it from now on."""
+        return self.takes_events and self.runner.reserve_stream()
+
 
 def allowed_hosts() -> tuple[str, ...]:
     """Return ``ALLOWED_HOSTS``, with what Django allows during development."""

@@ -18,7 +18,9 @@ from ..running.peers import BufferedPeer, CallPeer, StoredPeer, StreamPeer
 from ..running.running_call import RunningCall, ended_early
 from ..running.send_queue import SendQueue
 from ..running.threads import call_on
+from ..server.function_call import Runner
 from ..store.delivery.records import MessageKind, StoredMessage, WriteResult, ignore_result
+from ..store.delivery.request_rows import LISTEN
 from ..store.delivery.stream_readers import StreamReader
 from ..store.delivery.stream_writer import StreamWriter
 from ..store.in_flight.running_requests import StopReason
@@ -37,6 +39,7 @@ class StreamedPost(IncomingPost):
     """One POST whose calls are tasks of their own, run one after the other."""
 
     _loop: asyncio.AbstractEventLoop
+    _runner: Runner
     _running: list[RunningCall]
     """Calls that have not ended, in their order."""
     _stays_open = False
@@ -62,13 +65,11 @@ class StreamedPost(IncomingPost):
     _refusal: MCPError | None = None
     """Why nothing that its calls said or returned is replied."""
 
-    async def run(self) -> Reply:
+    async def run(self, runner: Runner) -> Reply:
         """Run the calls; reply when they have ended, or something is to be streamed."""
-        self._loop = asyncio.get_running_loop()
+        self._loop, self._runner = asyncio.get_running_loop(), runner
         self._running = list(self.calls)
-        self._stays_open = any(
-            each.exchange is not None and each.exchange.can_listen for each in self.calls
-        )
+        self._stays_open = any(each.method == LISTEN for each in self.calls)
         # Not the caller's: of whom nothing is known but the address has no cap of his own here.
         key = self.caller.principal.limit_key
         # Before anything is in flight: whoever is refused here has not been heard.
@@ -146,7 +147,7 @@ class StreamedPost(IncomingPost):
         """Begin the next call, and the ones after it as long as none has to be waited for."""
         while self._running:
             call = self._running[0]
-            call.start(self.caller.runner, self._end_call_and_start_next)
+            call.start(self._runner, self._end_call_and_start_next)
             if call.outcome is None:
                 return
             self._end_call(call)
@@ -210,7 +211,7 @@ class StreamedPost(IncomingPost):
                     queue,
                     self._get_writer_locked(),
                     call,
-                    self.caller.runner,
+                    self._runner,
                     can_notify=can_notify,
                 )
             return StreamPeer(queue, can_notify=can_notify)

@@ -18,9 +18,9 @@ from ..protocol.errors import (
     shutting_down,
 )
 from ..protocol.messages import Request
-from ..server.dispatch import Begun, begin, finish
+from ..server.dispatch import Begun, finish
 from ..server.exchange import Exchange
-from ..server.function_call import FunctionCall, Runner
+from ..server.function_call import Runner
 from ..server.registry import MCPServer
 from ..server.results import Result
 from ..store.in_flight.running_requests import RunningRequest, StopReason
@@ -66,8 +66,8 @@ class RunningCall(RunningRequest):
         """Whether the ledger knows of it."""
         self.post: PostOfCalls | None = None
         """What it is one of the calls of, while it runs."""
-        self._begun: Begun | None = None
-        """What its handler has made of it, from :meth:`begin` until it runs."""
+        self.begun: Begun | None = None
+        """What its handler has made of it; let go once it runs."""
         self._peer: CallPeer | None = None
         self._reason: StopReason | None = None
         self._has_gone = False
@@ -99,19 +99,9 @@ class RunningCall(RunningRequest):
         if (post := self.post) is not None:
             post.want_rows(self)
 
-    async def begin(self, runner: Runner) -> None:
-        """Run the handler of the request's method, which checks it and finds what is to be done."""
-        if self.exchange is not None:
-            self._begun = await begin(self._server, self.exchange, runner)
-
-    @property
-    def function_call(self) -> FunctionCall | None:
-        """The function of the site that is to be called, once the handler has found it."""
-        return self._begun if isinstance(self._begun, FunctionCall) else None
-
     async def run(self, runner: Runner) -> None:
-        """Answer the request, of which :meth:`begin` has made something."""
-        exchange, begun, self._begun = self.exchange, self._begun, None
+        """Answer the request, of which its handler has made :attr:`begun`."""
+        exchange, begun, self.begun = self.exchange, self.begun, None
         if exchange is None:
             return
         assert begun is not None
@@ -193,7 +183,7 @@ class RunningCall(RunningRequest):
         self.outcome = outcome
         # They know each other: left so, each call would wait for the garbage collector.
         ended, self._ended, self._task, peer = self._ended, None, None, self._peer
-        self.exchange = self._peer = self._begun = None
+        self.exchange = self._peer = self.begun = None
         if peer is not None:
             peer.end()
         if ended is not None:

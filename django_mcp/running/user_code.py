@@ -133,7 +133,7 @@ class WSGIRunner(InlineRunner):
 
     def is_run_apart(self, call: FunctionCall) -> bool:
         """Return whether a call may say something while this thread sends it."""
-        return call.sends_messages and self._has_reserved
+        return call.sends_messages and self.reserve_stream()
 
     async def run_on_loop(
         self, function: Callable[..., Coroutine[Any, Any, T]], /, *args: Any

@@ -78,9 +78,9 @@ class Exchange:
     """
 
     __slots__ = (
+        "_answers_meanwhile",
         "_peer",
-        "can_listen",
-        "can_request",
+        "can_stream",
         "guard",
         "http",
         "is_public",
@@ -109,8 +109,8 @@ class Exchange:
         is_public: bool,
         http: HTTPRequest,
         make_peer: Callable[[], Peer] | None = None,
-        can_request: bool = False,
-        can_listen: bool = False,
+        can_stream: Callable[[], bool] = lambda: False,
+        answers_meanwhile: bool = False,
     ) -> None:
         """Note what is known before the request's method is looked up."""
         self.server_name = server_name
@@ -125,10 +125,9 @@ class Exchange:
         """Whether the endpoint is open to everyone, so that nothing depends on who asks."""
         self.http = http
         """The HTTP request that it has come in."""
-        self.can_request = can_request
-        """Whether its client can be sent a request while it is answered, and answer that."""
-        self.can_listen = can_listen
-        """Whether its connection can be kept open for notifications of later changes."""
+        self.can_stream = can_stream
+        """Says whether the answer can be a stream; if so, there is room for it from then on."""
+        self._answers_meanwhile = answers_meanwhile
         self.guard: Guard | None = None
         """Says whether a user may go on with what is asked for, where not everybody may. Nobody
         loses what he never had: there is none until the caller has been found to be allowed it.
@@ -150,6 +149,11 @@ class Exchange:
             if self.stopped:
                 self._peer.stop()
         return self._peer
+
+    @property
+    def can_request(self) -> bool:
+        """Whether its client can be sent a request while it is answered, and answer that."""
+        return self.session is not None and (self._answers_meanwhile or self.can_stream())
 
     @property
     def progress(self) -> Progress:

@@ -59,6 +59,11 @@ DOORS: dict[str, list[str]] = {
         *["--threads", "16", "--log-level", "warning", "fixture.wsgi:application"],
     ],
 }
+#: Two workers that know nothing of each other, half of whose threads may wait for streams.
+DOORS["wsgi-streams"] = [
+    *[*DOORS["wsgi"], "-c", "python:django_mcp.contrib.gunicorn", "--workers", "2"],
+    *["--env", "WSGI_STREAMS=8"],
+]
 DOORS["wsgi-hook"] = [*DOORS["wsgi"], "-c", "python:django_mcp.contrib.gunicorn"]
 """How each way into the package is served: the arguments after `python -m`."""
 

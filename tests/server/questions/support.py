@@ -145,7 +145,7 @@ def exchange_of(
         is_public=False,
         http=NoHeaders(),
         make_peer=lambda: peer,
-        can_request=peer.can_request,
+        answers_meanwhile=peer.can_request,
     )
 
 
