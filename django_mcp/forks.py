@@ -51,6 +51,10 @@ class PerProcess(partial[T]):
             os.register_at_fork(after_in_child=self.forget)
         return self
 
+    def found(self) -> T | None:
+        """Return the one that there is, and make none."""
+        return self._found.get(None)
+
     def forget(self) -> T | None:
         """Let the next who asks have a new one; return the one that there was."""
         return self._found.pop(None, None)

@@ -2,8 +2,9 @@
 
 At SIGTERM a worker with threads keeps its listening sockets open, though nobody accepts what
 connects to them: it hangs, and is reset in the end. With these settings they are closed, after what
-had connected by then is accepted; and calls that outlast ``SHUTDOWN_SECONDS`` are told to end.
-Other kinds of workers are left as they are.
+had connected by then is accepted; streams that wait for news end soon, and calls that outlast
+``SHUTDOWN_SECONDS``; and calls whose clients come back for the answer are waited for. Other kinds
+of workers are left as they are.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def post_worker_init(worker: Any) -> None:
         enable(enabled)
         if not (enabled or worker.alive):
             _stop_listening(worker)
-            _end_calls_in_time()
+            _begin_to_end()
 
     worker.set_accept_enabled = set_accept_enabled
 
@@ -43,8 +44,16 @@ def _stop_listening(worker: Any) -> None:
         listener.close()
 
 
-def _end_calls_in_time() -> None:
-    # Not before Django is set up: gunicorn reads its settings earlier.
-    from ..running.shutdown import end_calls_in_time  # noqa: PLC0415
+def worker_exit(server: Any, worker: Any) -> None:
+    """Wait for what is left in a worker with threads, before its process ends (a hook)."""
+    if hasattr(worker, "tpool"):
+        from ..running.shutdown import drain_on_thread  # noqa: PLC0415
 
-    end_calls_in_time()
+        drain_on_thread()
+
+
+def _begin_to_end() -> None:
+    # Not before Django is set up: gunicorn reads its settings earlier.
+    from ..running.shutdown import begin_on_thread  # noqa: PLC0415
+
+    begin_on_thread()

@@ -39,6 +39,10 @@ class Pace:
     ``STREAM_MAX_AGE_SECONDS`` says otherwise."""
     question_seconds: float
     """Seconds after which it ends when it has asked the client something."""
+    ages_while_listening: bool = False
+    """Whether ``subscriptions/listen`` ends after a while, too: its client listens again."""
+    begins_late: bool = False
+    """Whether a stream begins for every modern call that lasts: it shows when its client goes."""
 
     @property
     def age(self) -> float:
@@ -50,7 +54,7 @@ class Pace:
 ON_LOOP: Final = Pace(15.0, 600.0, float("inf"))
 #: Each holds one of a few threads, which should not wait for a person; and only from writing does
 #: the server learn that a client has gone.
-ON_THREAD: Final = Pace(5.0, 60.0, 3.0)
+ON_THREAD: Final = Pace(5.0, 60.0, 3.0, ages_while_listening=True, begins_late=True)
 
 
 @dataclass(frozen=True, slots=True)

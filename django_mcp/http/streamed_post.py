@@ -27,7 +27,7 @@ from ..store.in_flight.running_requests import StopReason
 from ..store.ledger import ledger
 from . import replies
 from .connection_limits import Connection, open_connections
-from .event_stream import RETRY_MS, EventId, EventStream, note_room
+from .event_stream import RETRY_MS, EventId, EventStream, Pace, note_room
 from .incoming_post import IncomingPost, state_of
 from .late_watch import watch_later
 from .replies import Reply
@@ -109,6 +109,10 @@ class StreamedPost(IncomingPost):
     async def _wait_for_reply(self) -> None:
         """Wait until there is something to reply, or nobody to reply to."""
         stop_watching = watch_later(self.caller.request, self._note_that_client_has_gone)
+        late = None
+        if self.session is None and self.caller.takes_events and self._pace.begins_late:
+            seconds = self.caller.settings.stream_after_seconds
+            late = self._loop.call_later(seconds, self._begin_stream)
         try:
             # A call may have ended while its rows are still to be written. Then its response comes
             # with them, or it would be sent twice.
@@ -121,6 +125,18 @@ class StreamedPost(IncomingPost):
         finally:
             self._reply_wake = None
             stop_watching()
+            if late is not None:
+                late.cancel()
+
+    def _begin_stream(self) -> None:
+        """Stream from now on, although nothing has been said yet."""
+        self._get_queue()
+        self._wants_stream = True
+        self._wake_reply()
+
+    @property
+    def _pace(self) -> Pace:
+        return self.caller.request.pace
 
     @property
     def _can_reply(self) -> bool:
@@ -288,7 +304,11 @@ class StreamedPost(IncomingPost):
     # The connection
 
     def _event_stream(self) -> EventStream:
+        pace = self._pace
         opening, is_resumable, writer = b"", False, self._writer
+        if self._stays_open and pace.ages_while_listening:
+            listening = self._running[0]
+            self._loop.call_later(pace.age, listening.stop, StopReason.TOO_OLD)
         # Whoever has the id of an event may ask any worker for what follows it. So what is not
         # stored has none.
         if writer is not None and writer.has_rows and self.revision.resumable_posts:
@@ -300,7 +320,7 @@ class StreamedPost(IncomingPost):
             opening=opening,
             event_id_of=self._event_id,
             ending=sse.pause(RETRY_MS),
-            pace=self.caller.request.pace,
+            pace=pace,
             is_resumable=is_resumable,
             on_drained=self._note_room,
         )

@@ -27,6 +27,7 @@ from .eager_tasks import keep
 from .known_servers import server_behind
 from .send_queue import SendQueue, open_streams
 from .stop_signals import StopSignals
+from .threads import call_on
 
 LINGER_SECONDS: Final = 2.0
 """For how long open connections may bring another request before the server closes them.
@@ -55,6 +56,7 @@ class Shutdown:
     """What one process does about it, on the loop that serves."""
 
     def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
         self._signals: StopSignals | None = None
         self._is_passed_on = False
         self._deadline = float("inf")
@@ -73,6 +75,13 @@ class Shutdown:
         is_main = threading.current_thread() is threading.main_thread()
         if is_main and sys.platform != "win32":
             self._signals = StopSignals(self._asked)
+
+    def begin_soon(self) -> None:
+        """Begin to end what lasts. From any thread, for a server that lets nobody hear of signals.
+
+        Calls have their grace; streams that wait for news end soon.
+        """
+        call_on(self._loop, self._begin, get_settings().shutdown_seconds)
 
     async def drain(self) -> None:
         """Wait until nothing is left of what was begun here, as long as the grace lasts."""
@@ -169,11 +178,25 @@ async def drain() -> None:
     await _shutdown().drain()
 
 
-def end_calls_in_time() -> None:
-    """Tell calls to end when the grace is over, in a process without an event loop. At once."""
+def begin_on_thread() -> None:
+    """Begin to end what lasts, in a process whose server has no event loop. Returns at once."""
+    shutdown = _shutdown.found()
+    if shutdown is not None:
+        shutdown.begin_soon()
     timer = threading.Timer(get_settings().shutdown_seconds, _end_calls)
     timer.daemon = True
     timer.start()
+
+
+def drain_on_thread() -> None:
+    """Wait, as such a process ends, for calls whose clients come back for the answer elsewhere."""
+    deadline = time.monotonic() + get_settings().shutdown_seconds + FLUSH_SECONDS
+    books = ledger()
+    while (books.requests or books.is_writing) and time.monotonic() < deadline:
+        time.sleep(PAUSE_SECONDS)
+    books.write_use()
+    while books.is_writing and time.monotonic() < deadline:
+        time.sleep(PAUSE_SECONDS)
 
 
 def _end_calls() -> None:

@@ -125,7 +125,9 @@ def test_it_is_around_auth_permissions_and_the_function_each_on_its_thread():
 def test_it_is_around_the_orm_of_asynchronous_functions(settings):
     settings.DJANGO_MCP = {**settings.DJANGO_MCP, "AUTH": aauth}
     assert called("awhose") == ["anna", "anna"]
-    assert happened == ["enter", "auth for anna", "leave", "enter", "leave"]
+    # Each thread leaves it in its own time.
+    assert happened[:2] == ["enter", "auth for anna"]
+    assert sorted(happened) == ["auth for anna", "enter", "enter", "leave", "leave"]
 
 
 def test_whoever_gives_the_thread_back_meanwhile_enters_it_anew():

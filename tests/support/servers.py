@@ -59,11 +59,13 @@ DOORS: dict[str, list[str]] = {
         *["--threads", "16", "--log-level", "warning", "fixture.wsgi:application"],
     ],
 }
-#: Two workers that know nothing of each other, half of whose threads may wait for streams.
+#: Most of its threads may wait for streams; one that has broken off keeps its own for a while.
 DOORS["wsgi-streams"] = [
-    *[*DOORS["wsgi"], "-c", "python:django_mcp.contrib.gunicorn", "--workers", "2"],
-    *["--env", "WSGI_STREAMS=8"],
+    *[*DOORS["wsgi"], "-c", "python:django_mcp.contrib.gunicorn"],
+    *["--threads", "80", "--env", "WSGI_STREAMS=64"],
 ]
+#: Two workers of that kind, which know nothing of each other.
+DOORS["wsgi-workers"] = [*DOORS["wsgi-streams"], "--workers", "2"]
 DOORS["wsgi-hook"] = [*DOORS["wsgi"], "-c", "python:django_mcp.contrib.gunicorn"]
 """How each way into the package is served: the arguments after `python -m`."""
 

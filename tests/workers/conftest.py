@@ -21,9 +21,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.workers)
 
 
-@pytest.fixture(scope="session", params=["polling", "core", "pubsub"])
+@pytest.fixture(scope="session", params=["polling", "core", "pubsub", "wsgi"])
 def workers(request: pytest.FixtureRequest) -> Iterator[Workers]:
-    """Two workers, with and without a channel layer."""
+    """Two workers, with and without a channel layer, and two under WSGI."""
+    if request.param == "wsgi":
+        with serving("wsgi-streams", "wsgi-streams") as served:
+            yield served
+        return
     layer = {"polling": "", "core": CORE, "pubsub": PUBSUB}[request.param]
     if layer:
         require_redis()

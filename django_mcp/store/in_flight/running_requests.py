@@ -43,6 +43,8 @@ class StopReason(Enum):
     """Its caller may use the server no longer."""
     NOT_STORED = auto()
     """The database takes nothing of it."""
+    TOO_OLD = auto()
+    """It holds a connection for later news, and has done so for long enough."""
     SHUTTING_DOWN = auto()
     """The process that runs it is about to end."""
 

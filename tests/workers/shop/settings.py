@@ -57,5 +57,6 @@ DJANGO_MCP = {
     "LEASE_SECONDS": float(os.environ.get("LEASE") or 15),
     "REPLAY_SECONDS": int(os.environ.get("REPLAY") or 300),
     "RETENTION_SECONDS": int(os.environ.get("RETENTION") or 7 * 24 * 60 * 60),
+    "WSGI_STREAMS": int(os.environ.get("WSGI_STREAMS") or 0),
     "SHUTDOWN_SECONDS": float(os.environ.get("SHUTDOWN") or 8),
 }
