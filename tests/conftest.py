@@ -10,6 +10,7 @@ from django.db import connection, connections
 from django.test import TransactionTestCase
 from django.utils import translation
 
+from django_mcp.running.process_loop import close_process_loop
 from django_mcp.store.access import rate_counters
 from django_mcp.store.ledger import close_ledger
 from django_mcp.store.sessions import session_cache
@@ -101,6 +102,7 @@ def own_ledger(request):
             request.getfixturevalue(name)
             break
     yield
+    close_process_loop()
     close_ledger()
 
 

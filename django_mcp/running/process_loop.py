@@ -18,6 +18,7 @@ from typing import Any, Final, Generic, TypeVar
 from ..forks import PerProcess
 from .eager_tasks import keep, start
 from .thread_locals import adopt_locals
+from .worker_threads import close_worker_threads
 
 T = TypeVar("T")
 
@@ -27,11 +28,15 @@ class ProcessLoop:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._run, name="mcp-loop", daemon=True).start()
+        self._thread = threading.Thread(target=self._run, name="mcp-loop", daemon=True)
+        self._thread.start()
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.close()
 
     def run(self, function: Callable[..., Coroutine[Any, Any, T]], /, *args: Any) -> T:
         """Run an asynchronous function on the loop, and wait in this thread for what it returns.
@@ -44,9 +49,10 @@ class ProcessLoop:
         self._loop.call_soon_threadsafe(adopt_locals, context, waiting.begin, context=context)
         return waiting.result()
 
-    def call_soon(self, function: Callable[..., object], /, *args: Any) -> None:
-        """Call a function on the loop, soon."""
-        self._loop.call_soon_threadsafe(function, *args)
+    def stop(self) -> None:
+        """End the loop and its thread."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
 
 
 class _Waiting(Generic[T]):
@@ -91,6 +97,14 @@ class _Waiting(Generic[T]):
 
 process_loop: Final = PerProcess(ProcessLoop)
 """Returns the loop of this process."""
+
+
+def close_process_loop() -> None:
+    """End the loop and the worker threads that it has; tests want that."""
+    loop = process_loop.forget()
+    if loop is not None:
+        loop.run(close_worker_threads)
+        loop.stop()
 
 
 @cache

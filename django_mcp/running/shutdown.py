@@ -56,7 +56,7 @@ class Shutdown:
     """What one process does about it, on the loop that serves."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._signals: StopSignals | None = None
         self._is_passed_on = False
         self._deadline = float("inf")
@@ -72,6 +72,7 @@ class Shutdown:
         Where the loop does not run in the main thread nobody can: under ``runserver``, whose
         threads end with it. Windows has other ways to stop a process.
         """
+        self._loop = asyncio.get_running_loop()
         is_main = threading.current_thread() is threading.main_thread()
         if is_main and sys.platform != "win32":
             self._signals = StopSignals(self._asked)
@@ -81,7 +82,8 @@ class Shutdown:
 
         Calls have their grace; streams that wait for news end soon.
         """
-        call_on(self._loop, self._begin, get_settings().shutdown_seconds)
+        if self._loop is not None:
+            call_on(self._loop, self._begin, get_settings().shutdown_seconds)
 
     async def drain(self) -> None:
         """Wait until nothing is left of what was begun here, as long as the grace lasts."""

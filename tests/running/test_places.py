@@ -199,6 +199,7 @@ def test_the_thread_that_waits_gets_what_is_raised():
     for error in (LookupError("gone"), SystemExit(3), asyncio.CancelledError()):
         with pytest.raises(type(error)):
             loop.run(fail, error)
+    loop.stop()
 
 
 def test_who_takes_the_request_takes_no_context():
