@@ -8,6 +8,8 @@ import subprocess
 import sys
 from collections import Counter
 
+import pytest
+
 from django_mcp.http.event_stream import EventId
 from tests.support.client import Client, served
 from tests.support.streams import StreamedAnswer
