@@ -27,6 +27,10 @@ from .rates import Rate
 MAX_SERVER_NAME_LENGTH: Final = 128
 """Characters of a server's name: so many has a row of its sessions."""
 
+MIN_LEASE_SECONDS: Final = 2
+"""The books are looked at twice a second, and a process that has missed a third of a lease ends no
+calls of others: within a shorter one none ever would."""
+
 OLD_NAMES: Final = {
     "LANES": "WORKER_THREADS",
     "LANE_WAIT_SECONDS": "THREAD_WAIT_SECONDS",
@@ -112,7 +116,7 @@ class Settings:
     write_timeout_seconds: Seconds = 60
     question_seconds: Count = 300
     state_max_age_seconds: Count = 60 * 60
-    lease_seconds: Seconds = 15
+    lease_seconds: Annotated[float, Field(ge=MIN_LEASE_SECONDS)] = 15
     shutdown_seconds: SecondsOrZero = 8
     worker_threads: Count = 16
     thread_wait_seconds: Count = 30

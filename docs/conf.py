@@ -54,6 +54,7 @@ nitpick_ignore_regex = [
     ("py:class", r"(mcp_types|httpx)\..*"),
     # Types that annotations alone use, and bases that nobody names.
     ("py:class", r"BaseForm"),
+    ("py:class", r"django\.utils\.functional\.Promise"),
     ("py:class", r"django_mcp\.[\w.]+\.(F|T|Decorator|Question|Connection|\w*Options)"),
 ]
 

@@ -107,7 +107,7 @@ def test_what_was_read_before_a_change_is_not_kept_after_it(settings, monkeypatc
         ({"LANE_QUEUE": -1}, "DJANGO_MCP['LANE_QUEUE'] must be at least 0, not -1"),
         ({"LEASE_SECONDS": "30"}, "must be a number, not str"),
         ({"LEASE_SECONDS": True}, "must be a number, not bool"),
-        ({"LEASE_SECONDS": 0}, "must be more than 0, not 0"),
+        ({"LEASE_SECONDS": 1}, "must be at least 2, not 1"),
         ({"SERVER_NAME": "x" * 129}, "may have 128 characters at most"),
         ({3: 1}, "has no key 3. Known keys: AUTH"),
         ({"ATUH": None}, "Did you mean 'PATH' or 'AUTH'?"),

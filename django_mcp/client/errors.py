@@ -76,7 +76,7 @@ class SessionLost(NotProcessed):
     """The server forgot the session, and a new one could not be opened, or was refused as well."""
 
 
-class ClientClosed(NotProcessed):
+class ClientClosed(ClientError):
     """The client is not open, or was closed while the call ran; in that case it may have run."""
 
 

@@ -22,6 +22,7 @@ from .bounds import CancelScope, Deadline, Limits
 from .catalog import ServerDescription
 from .change_iterator import CHANGE_METHODS, ChangeListeners
 from .errors import (
+    AuthenticationFailed,
     ClientError,
     NotProcessed,
     OutcomeUnknown,
@@ -152,6 +153,7 @@ class LegacySession:
         return await on_session_stream
 
     async def _resume(self, request: OutgoingRequest, position: StreamPosition) -> Response:
+        last: ClientError | None = None
         while position.last_event_id and not position.exhausted and not self.is_lost:
             await asyncio.sleep(position.pause())
             try:
@@ -159,14 +161,15 @@ class LegacySession:
                     response = await self._response_among(messages, request)
             except SessionGone:
                 self.mark_lost()
-            except (UnexpectedAnswer, RemoteError) as error:
+            except (UnexpectedAnswer, RemoteError, AuthenticationFailed) as error:
                 raise OutcomeUnknown(f"The stream cannot be resumed: {error}") from error
             except (NotProcessed, OutcomeUnknown) as error:
                 position.note_failure(error)
+                last = error
             else:
                 if response is not None:
                     return response
-        raise OutcomeUnknown("The stream ended before the answer, and cannot be resumed")
+        raise OutcomeUnknown("The stream ended before the answer, and cannot be resumed") from last
 
     async def _response_among(
         self, messages: AsyncGenerator[Message], request: OutgoingRequest

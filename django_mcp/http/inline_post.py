@@ -22,13 +22,13 @@ class InlinePost(IncomingPost):
 
     _current: RunningCall | None = None
     """The call that runs."""
-    _peer: BufferedPeer | None = None
-    """The client of all calls, if one of them wants to reach it."""
+    _peers: tuple[BufferedPeer, ...] = ()
+    """The client of each call that has wanted to reach it."""
 
     async def run(self, runner: Runner) -> Reply:
         """Run the calls, and reply with what they have said and how they have ended."""
         await self.run_calls(runner)
-        return self.reply(self._peer.notifications if self._peer is not None else ())
+        return self.reply([each for peer in self._peers for each in peer.notifications])
 
     async def run_calls(self, runner: Runner) -> None:
         """Run the calls, one after the other."""
@@ -57,11 +57,12 @@ class InlinePost(IncomingPost):
 
     def peer(self, call: RunningCall) -> BufferedPeer:
         """Return the client, which gets what is said together with the answers."""
-        if self._peer is None:
-            runner = self.caller.runner
-            assert isinstance(runner, InlineRunner)
-            self._peer = runner.peer(can_notify=self.caller.takes_events)
-        return self._peer
+        runner = self.caller.runner
+        assert isinstance(runner, InlineRunner)
+        # Of a batch, each has its own: what ends one of them ends no other.
+        peer = runner.peer(can_notify=self.caller.takes_events)
+        self._peers += (peer,)
+        return peer
 
     def want_rows(self, call: RunningCall) -> None:
         """Want a row for a call, unless it has ended. From any thread."""

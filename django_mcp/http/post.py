@@ -73,7 +73,7 @@ async def _answer(message: Message | Batch | Invalid, caller: Caller) -> Reply:
 
 
 async def _accept(message: Notification | Response, session: SessionInfo, caller: Caller) -> Reply:
-    """Take what is not answered."""
+    """Accept a notification or a response: 202."""
     if isinstance(message, Notification):
         await rate_limits.count(message, caller)
         await handle_notification(message, session, caller.server_name, caller.runner)
@@ -181,5 +181,5 @@ def _exchange(
 
 
 def id_of(message: Message | Batch | Invalid) -> RequestId | None:
-    """Return the id of a request, also of one that is none."""
+    """Return the id of a request, or of what was meant as one."""
     return message.id if isinstance(message, (messages.Request, Invalid)) else None

@@ -59,7 +59,11 @@ async def take_over_and_find_cursor(event_id: EventId, row: Stream, caller: Call
 def take_over(stream: Stream) -> Stream:
     """Let this process show a stream from now on, and no other one. May touch the database."""
     with available():
-        previous = stream_rows.take_over(stream, ledger().channel())
+        try:
+            previous = stream_rows.take_over(stream, ledger().channel())
+        except Stream.DoesNotExist:
+            # It has been removed since it was found.
+            raise _unknown() from None
     # Whoever showed it until now is to fall silent.
     ledger().doorbell.wake([previous])
     return stream

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ..protocol import sse
-from ..protocol.errors import MCPError, SessionNotFound
+from ..protocol.errors import MCPError
 from ..running.listen_peer import ListenPeer
 from ..running.peers import BufferedPeer, CallPeer, StoredPeer, StreamPeer
 from ..running.running_call import RunningCall, ended_early
@@ -293,8 +293,9 @@ class StreamedPost(IncomingPost):
 
     def _end_all_calls(self, reason: StopReason) -> None:
         if not self._has_replied_with_stream:
-            has_session = reason is not StopReason.SESSION_ENDED
-            self._refusal = ended_early(reason) if has_session else SessionNotFound()
+            # Not 404, although the session is gone: that would say that nothing has run, and
+            # clients would open another session and call again.
+            self._refusal = ended_early(reason)
         # The last first: the end of each begins the next one.
         for call in reversed(list(self._running)):
             call.stop(reason)

@@ -112,6 +112,14 @@ def session_ended() -> MCPError:
     return MCPError(ErrorCode.SESSION_NOT_FOUND, "The session ended while the request ran")
 
 
+def taken_for_dead() -> MCPError:
+    """Return the end of a request whose process had given no sign of life for too long."""
+    return internal_error(
+        "The process that ran this request has ended before it could answer; whether the request "
+        "took effect is unknown"
+    )
+
+
 def shutting_down() -> MCPError:
     """Return the end of a request whose process was asked to end while it ran."""
     return internal_error("The server is shutting down; whether the request took effect is unknown")

@@ -171,11 +171,12 @@ class StoredPeer(CallPeer):
             return
         # First: a question that is put in at this moment finds out by itself.
         super().stop()
-        waiting, self._waiting = self._waiting, {}
-        for question in waiting:
+        # A copy: others may come or go meanwhile, in their threads.
+        waiting = list(self._waiting.items())
+        self._waiting.clear()
+        for question, answer in waiting:
             self._withdraw(question, "The call has ended")
-        for each in waiting.values():
-            _settle(each, CallStopped())
+            _settle(answer, CallStopped())
 
     def release(self) -> bool:
         """End the connection, not the call; return whether that is possible."""

@@ -16,6 +16,7 @@ from ..protocol.errors import (
     internal_error,
     session_ended,
     shutting_down,
+    taken_for_dead,
 )
 from ..protocol.messages import Request
 from ..server.dispatch import Begun, finish
@@ -201,6 +202,7 @@ def ended_early(reason: StopReason) -> MCPError:
 _ENDS = {
     StopReason.SESSION_ENDED: session_ended,
     StopReason.ACCESS_REVOKED: access_revoked,
+    StopReason.ENDED_ELSEWHERE: taken_for_dead,
     StopReason.NOT_STORED: lambda: internal_error("The answer could not be kept"),
     StopReason.SHUTTING_DOWN: shutting_down,
 }

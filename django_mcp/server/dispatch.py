@@ -1,8 +1,8 @@
 """From an accepted request to its answer: look up the method, run its handler, call the function.
 
-In two steps, since where the function runs depends on what the handler has found. This is the only
-place that catches every exception. Whatever happens, one outcome comes out, and the caller puts the
-request's own id on it.
+In two steps, since where the function runs depends on what the handler has found. Whatever happens,
+one outcome comes out, and the caller puts the request's own id on it. What a function of the site
+raises is translated where it runs, in ``running/user_code.py``.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from django.conf import settings as django_settings
 from django.core.signals import got_request_exception
 from django.db import connections
 
-from ..protocol.errors import INTERNAL, ErrorCode, Failed, MCPError, Unavailable
+from ..protocol.errors import INTERNAL, ErrorCode, Failed, MCPError, TryLater, Unavailable
 from ..store.database import has_loop
 from .errors import InputRequired, QuestionUnsupported, ToolError, Unserializable
 from .exception_table import (
@@ -95,7 +95,8 @@ class ExceptionTranslator:
             return self._outcome(error)
 
     def _outcome(self, error: Exception) -> HandlerOutcome:
-        if isinstance(error, MCPError):
+        # Whoever is told to try again later takes it that nothing has run; the function has.
+        if isinstance(error, MCPError) and not isinstance(error, TryLater):
             raise error
         if isinstance(error, QuestionUnsupported) and self.exchange.revision.modern:
             raise _missing_capability(error) from None

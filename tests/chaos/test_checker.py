@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from django_mcp.store.in_flight.recovery import UNKNOWN
+from django_mcp.protocol.errors import taken_for_dead
 
 from .checker import FAILURES, Figures, check
 
@@ -250,7 +250,7 @@ def test_an_answer_without_a_row_is_unfounded():
     ids=["none", "another-worker", "of-the-database"],
 )
 def test_a_call_whose_process_was_taken_for_dead_and_lived_is_unfounded(acts):
-    exchange = call(head(), error(text=UNKNOWN), end(), passed("complete"))
+    exchange = call(head(), error(text=taken_for_dead().message), end(), passed("complete"))
 
     assert found(acts, exchange) == {"unfounded": 1}
     assert found([act("stand_still")], exchange) == {}
@@ -259,7 +259,7 @@ def test_a_call_whose_process_was_taken_for_dead_and_lived_is_unfounded(acts):
 
 def test_an_act_long_before_a_call_explains_nothing_of_it():
     between = [{"e": "other"}] * 20
-    exchange = call(head(), error(text=UNKNOWN), end(), passed("complete"))
+    exchange = call(head(), error(text=taken_for_dead().message), end(), passed("complete"))
 
     assert found([act("kill")], between, exchange) == {"unfounded": 1}
 

@@ -8,7 +8,13 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from django_mcp.client import Limits, OutcomeUnknown, RemoteError, UnsupportedServer
+from django_mcp.client import (
+    AuthenticationFailed,
+    Limits,
+    OutcomeUnknown,
+    RemoteError,
+    UnsupportedServer,
+)
 
 from .scripted import LegacyServer, ModernServer, Reply, Seen, Stream, as_json, as_stream, text
 
@@ -331,3 +337,32 @@ async def test_a_token_that_cannot_be_had_ends_the_listening(kind: type[LegacySe
         broken.cut()
         with pytest.raises(LookupError):
             await anext(changes)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_credentials_that_run_out_meanwhile_do_not_say_that_nothing_has_run(
+    status: int,
+) -> None:
+    server = Resuming()
+    async with server.client() as client:
+        call = asyncio.create_task(client.call_tool("pay"))
+        await server.arrived("tools/call")
+        server.first.send(id="1", retry=0)
+        server.first.cut()
+        server.later = [lambda seen: httpx.Response(status)]
+        with pytest.raises(OutcomeUnknown) as unknown:
+            await call
+    assert isinstance(unknown.value.__cause__, AuthenticationFailed)
+
+
+async def test_the_last_failure_is_told_as_the_reason() -> None:
+    server = Resuming()
+    async with server.client(limits=Limits(reconnects=1)) as client:
+        call = asyncio.create_task(client.call_tool("pay"))
+        await server.arrived("tools/call")
+        server.first.send(id="1", retry=0)
+        server.first.cut()
+        server.later = [lambda seen: httpx.Response(503)] * 3
+        with pytest.raises(OutcomeUnknown) as unknown:
+            await call
+    assert "503" in str(unknown.value.__cause__)

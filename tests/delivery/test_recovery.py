@@ -10,6 +10,7 @@ import pytest
 from django.db import connections
 
 from django_mcp.models import OutgoingMessage, PendingRequest, Stream, Subscription
+from django_mcp.protocol.errors import taken_for_dead
 from django_mcp.store.in_flight import recovery
 from django_mcp.store.in_flight.recovery import Heartbeat, end_abandoned
 from django_mcp.store.ledger import Ledger
@@ -32,7 +33,7 @@ def _half_minute(settings):
 def _trusting(monkeypatch, settings):
     """Let every process tell the dead from the living at once, and look often."""
     monkeypatch.setattr(Heartbeat, "is_trusted", True)
-    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "LEASE_SECONDS": 1}
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "LEASE_SECONDS": 2}
 
 
 def responses(abandoned):
@@ -61,7 +62,7 @@ def test_who_comes_back_hears_that_the_outcome_is_unknown(
     said, error = on_loop(main())
     assert said["params"]["data"] == "begun"
     assert (type(error["id"]), error["id"]) == (type(request_id), request_id)
-    assert error["error"] == {"code": -32603, "message": recovery.UNKNOWN}
+    assert error["error"] == {"code": -32603, "message": taken_for_dead().message}
     row = PendingRequest.objects.get()
     assert (row.state, bool(row.ended)) == ("failed", True)
     assert Stream.objects.get().closed

@@ -107,6 +107,8 @@ def test_what_becomes_long_speaks_or_asks_finds_that_the_session_has_ended(
     async def main() -> Any:
         client = await remembered(application)
         async with client.call(tool, id="late", **arguments) as connection:
+            # 404 would say that nothing has run, so that clients would call again.
+            assert connection.status == 200
             try:
                 if connection.is_stream:
                     return await connection.messages()
@@ -128,6 +130,7 @@ def test_nobody_waits_for_the_answer_to_what_was_never_asked(application, on_loo
         client = await remembered(application)
         async with client.call("asks", id="late") as connection:
             answer = await connection.json()
+            assert connection.status == 200
         await until(lambda: site.gates.left, ["asked"])
         return answer
 

@@ -27,6 +27,7 @@ from django_mcp.asgi import mount
 from django_mcp.clock import DatabaseNow
 from django_mcp.contrib.tokens.models import Token
 from django_mcp.models import PendingRequest, Session, Stream
+from django_mcp.protocol.errors import taken_for_dead
 from django_mcp.store.in_flight import recovery
 from tests.support.client import Client
 from tests.support.sites import urlconf
@@ -238,7 +239,7 @@ def test_the_call_of_a_process_that_is_gone_ends(old, application, on_loop, vali
 
     (error,) = on_loop(main())
     assert error["id"] == "three"
-    assert error["error"]["message"] == recovery.UNKNOWN
+    assert error["error"]["message"] == taken_for_dead().message
 
 
 def test_a_token_opens_the_endpoint(old, settings, client):

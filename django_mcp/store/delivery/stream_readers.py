@@ -41,7 +41,11 @@ class StreamReader:
     def show(self, messages: Sequence[StoredMessage]) -> None:
         """Deliver messages, and note how far it is."""
         self.cursor = messages[-1].seq
-        self.ready = not self.deliver(messages)
+        # First: who has sent all of it by the time that this returns finds it so, and makes it
+        # ready again.
+        self.ready = False
+        if not self.deliver(messages):
+            self.ready = True
 
 
 class StreamReaders:

@@ -21,7 +21,7 @@ from django.db.models import F, Q, QuerySet
 
 from ...clock import DatabaseNow
 from ...models import OutgoingMessage, PendingRequest, Stream
-from ...protocol.errors import internal_error
+from ...protocol.errors import taken_for_dead
 from ...protocol.messages import encode, error_response
 from ..database import alias, with_retries
 from ..delivery.request_rows import (
@@ -39,10 +39,6 @@ logger = logging.getLogger("django_mcp.store")
 
 PAGE: Final = 100
 """Most streams that are ended at once."""
-UNKNOWN: Final = (
-    "The process that ran this request has ended before it could answer; whether the request took "
-    "effect is unknown"
-)
 
 
 class Heartbeat:
@@ -179,7 +175,7 @@ def _close(stream: uuid.UUID, request_ids: list[str]) -> str | None:
     if not opened.update(next_seq=F("next_seq") + len(request_ids), closed=DatabaseNow()):
         return None
     following, reader = streams.values_list("next_seq", "reader").get()
-    error = internal_error(UNKNOWN)
+    error = taken_for_dead()
     OutgoingMessage.objects.using(alias()).bulk_create(
         OutgoingMessage(
             stream_id=stream,
