@@ -16,6 +16,7 @@ from django_mcp.asgi import mount
 from django_mcp.auth import public
 from django_mcp.checks import (
     KNOWN_MIDDLEWARE,
+    check_call_context,
     check_middleware,
     check_openness,
     check_servers,
@@ -197,6 +198,20 @@ def test_middleware_that_the_mount_passes_by_is_named(settings):
     assert "SessionMiddleware" not in warning.msg
     settings.MIDDLEWARE = sorted(KNOWN_MIDDLEWARE)
     assert check_middleware() == []
+
+
+def test_middleware_that_sets_something_on_its_thread_is_named_where_there_are_others(settings):
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, "crum.CurrentRequestUserMiddleware"]
+    assert check_call_context() == []  # WSGI, without streams
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "WSGI_STREAMS": 4}
+    (warning,) = check_call_context()
+    assert warning.id == "django_mcp.W018"
+    assert "crum.CurrentRequestUserMiddleware" in warning.msg
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "CALL_CONTEXT": "contextlib.nullcontext"}
+    assert check_call_context() == []
+    settings.DJANGO_MCP = {"AUTH": "django_mcp.auth.public"}
+    settings.ASGI_APPLICATION = f"{__name__}.application"
+    assert ids(check_call_context()) == ["django_mcp.W018"]
 
 
 def test_a_mistake_in_the_settings_breaks_nothing_but_is_told(settings):

@@ -56,6 +56,19 @@ KNOWN_MIDDLEWARE: Final = {
 }
 
 
+#: Middleware that sets something on the thread, or on its connections, for the code that it calls.
+THREAD_MIDDLEWARE: Final = {
+    "crum.CurrentRequestUserMiddleware",
+    "django_currentuser.middleware.ThreadLocalUserMiddleware",
+    "django_multitenant.middlewares.MultitenantMiddleware",
+    "django_tenants.middleware.TenantMainMiddleware",
+    "django_tenants.middleware.TenantSubfolderMiddleware",
+    "django_tenants.middleware.main.TenantMainMiddleware",
+    "django_tenants.middleware.subfolder.TenantSubfolderMiddleware",
+    "threadlocals.middleware.ThreadLocalMiddleware",
+}
+
+
 @register(Tags.urls)
 def check_well_known(**kwargs: Any) -> list[CheckMessage]:
     """Check that clients that look for documents around an endpoint get no page of the site's."""
@@ -92,6 +105,24 @@ def check_middleware(**kwargs: Any) -> list[CheckMessage]:
         '"django_mcp.W002" to SILENCED_SYSTEM_CHECKS.'
     )
     return [CheckWarning(message, hint=hint, id="django_mcp.W002")]
+
+
+@register
+def check_call_context(**kwargs: Any) -> list[CheckMessage]:
+    """Check that what middleware sets on its thread is there on others, where some are used."""
+    if not are_settings_valid():
+        return []
+    settings = get_settings()
+    has_other_threads = settings.wsgi_streams or getattr(django_settings, "ASGI_APPLICATION", None)
+    found = [name for name in django_settings.MIDDLEWARE if name in THREAD_MIDDLEWARE]
+    if settings.call_context is not None or not (has_other_threads and found):
+        return []
+    message = f"What {', '.join(found)} sets is not there on the threads that run tools."
+    hint = (
+        'Set it there as well, by DJANGO_MCP["CALL_CONTEXT"]. If no tool needs it, add '
+        '"django_mcp.W018" to SILENCED_SYSTEM_CHECKS.'
+    )
+    return [CheckWarning(message, hint=hint, id="django_mcp.W018")]
 
 
 @register(Tags.security, deploy=True)

@@ -20,14 +20,17 @@ test; :func:`runner_of_view` knows.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 from asgiref.sync import async_to_sync, sync_to_async
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest
 
+from ..conf import get_settings
 from ..server.errors import CallStopped, InputRequired, ToolTimedOut, UnexpectedExit
 from ..server.failures import ExceptionTranslator
 from ..server.function_call import FunctionCall, HandlerOutcome
@@ -41,6 +44,8 @@ from .process_loop import has_threads, process_loop
 from .threads import call_on
 from .worker_threads import CallContext, Lease, WorkerThreads, pools
 from .wsgi_streams import wsgi_streams
+
+logger = logging.getLogger("django_mcp.request")
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -192,7 +197,18 @@ def runner_of_view(request: HttpRequest) -> InlineRunner:
     environ = getattr(request, "environ", {})
     if environ.get("wsgi.multithread") and has_threads():
         return WSGIRunner(transactions)
+    if get_settings().wsgi_streams:
+        _note_that_nothing_streams()
     return InlineRunner(transactions)
+
+
+@cache
+def _note_that_nothing_streams() -> None:
+    """Say once in a process what the setting cannot do here."""
+    logger.warning(
+        "WSGI_STREAMS does nothing here: the server has one thread, or gevent or eventlet has taken "
+        "the place of threads. Answers come in one piece"
+    )
 
 
 class LoopRunner:

@@ -19,6 +19,7 @@ from django.test import Client
 from django_mcp import Context, MCPServer, endpoint
 from django_mcp.asgi import mount
 from django_mcp.auth import Principal
+from django_mcp.running import user_code
 from django_mcp.running.process_loop import ProcessLoop, process_loop
 from django_mcp.server.errors import RegistrationError
 from tests.support.asgi import call as call_asgi
@@ -103,7 +104,7 @@ def needs_permission() -> str:
     return place()
 
 
-def at_wsgi(tool: str, path: str = "/mcp") -> Any:
+def at_wsgi(tool: str, path: str = "/mcp", *, multithread: bool = True) -> Any:
     message, mirrored = modern("tools/call", name=tool, arguments={})
     headers = {**HEADERS, **mirrored, "X-Given": "yes"}
     response = Client().generic(
@@ -113,7 +114,7 @@ def at_wsgi(tool: str, path: str = "/mcp") -> Any:
         content_type="application/json",
         headers={name: text for name, text in headers.items() if name != "Content-Type"},
         # Django's client says that there is one thread.
-        **{"wsgi.multithread": True},
+        **{"wsgi.multithread": multithread},
     )
     return b"".join(response) if response.streaming else response.content
 
@@ -174,6 +175,16 @@ def test_in_an_open_transaction_everything_runs_there(tool):
 def test_without_streams_nothing_needs_a_worker_thread_under_wsgi(settings):
     settings.DJANGO_MCP = {**settings.DJANGO_MCP, "WSGI_STREAMS": 0}
     assert b"request's thread" in at_wsgi("takes_context")
+
+
+def test_a_server_with_one_thread_collects_and_says_so(caplog):
+    user_code._note_that_nothing_streams.cache_clear()
+    for _ in range(2):
+        assert b"request's thread" in at_wsgi("takes_context", multithread=False)
+    assert [each.message for each in caplog.records if "WSGI_STREAMS" in each.message] == [
+        "WSGI_STREAMS does nothing here: the server has one thread, or gevent or eventlet has taken "
+        "the place of threads. Answers come in one piece"
+    ]
 
 
 def test_asynchronous_functions_share_the_loop_of_the_process_under_wsgi():
