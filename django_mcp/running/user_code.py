@@ -206,7 +206,7 @@ def runner_of_view(request: HttpRequest) -> InlineRunner:
 def _note_that_nothing_streams() -> None:
     """Say once in a process what the setting cannot do here."""
     logger.warning(
-        "WSGI_STREAMS does nothing here: the server has one thread, or gevent or eventlet has taken "
+        "WSGI_STREAMS does nothing here: the server has one thread, or gevent or eventlet took "
         "the place of threads. Answers come in one piece"
     )
 

@@ -182,7 +182,7 @@ def test_a_server_with_one_thread_collects_and_says_so(caplog):
     for _ in range(2):
         assert b"request's thread" in at_wsgi("takes_context", multithread=False)
     assert [each.message for each in caplog.records if "WSGI_STREAMS" in each.message] == [
-        "WSGI_STREAMS does nothing here: the server has one thread, or gevent or eventlet has taken "
+        "WSGI_STREAMS does nothing here: the server has one thread, or gevent or eventlet took "
         "the place of threads. Answers come in one piece"
     ]
 
