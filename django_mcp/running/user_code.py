@@ -42,7 +42,7 @@ from .batch_loader import batch_loader
 from .peers import BufferedPeer
 from .process_loop import has_threads, process_loop
 from .threads import call_on
-from .worker_threads import CallContext, Lease, WorkerThreads, pools
+from .worker_threads import CallContext, Lease, WorkerThreads, note_begun, pools
 from .wsgi_streams import wsgi_streams
 
 logger = logging.getLogger("django_mcp.request")
@@ -339,6 +339,7 @@ async def acall_function(call: FunctionCall) -> HandlerOutcome:
         questions = call.questions
         if questions is not None and questions.redeems:
             await sync_to_async(questions.redeem)()
+        note_begun()
         outcome = call.finish(await call.function(**call.arguments))
         if questions is not None:
             questions.close()

@@ -22,6 +22,8 @@ from asgiref.sync import ThreadSensitiveContext
 from django.db import connections
 
 from ..conf import get_settings
+from ..protocol.errors import Unavailable
+from ..server.errors import NoThreadFree
 from .fair_turns import FairTurns, busy
 from .thread_locals import adopt_locals, restore_context
 from .threads import DaemonThread, call_on
@@ -337,6 +339,8 @@ class Lease(Executor):
         self._threads = threads
         self._caller = caller
         self._call_context = call_context
+        self.has_begun = False
+        """Whether the function has begun, so that no thread is a failure of its own."""
         self._taking: asyncio.Task[WorkerThread] | None = None
         self._wanting: set[Future[Any]] = set()
         """What is to run on the thread that is being taken."""
@@ -362,11 +366,30 @@ class Lease(Executor):
         outer: Future[T] = Future()
         work = partial(function, *args, **kwargs)
         if self._taking.done():
-            _begin(outer, work, self._taking)
+            self._begin(outer, work, self._taking)
         else:
-            self._taking.add_done_callback(partial(_begin, outer, work))
+            self._taking.add_done_callback(partial(self._begin, outer, work))
             self._want(outer, self._taking, self._wanting)
         return outer
+
+    def _begin(
+        self, outer: Future[T], work: Callable[[], T], taking: asyncio.Task[WorkerThread]
+    ) -> None:
+        """Run ``work`` on the thread that was taken, unless nobody waits for that any more."""
+        error = asyncio.CancelledError() if taking.cancelled() else taking.exception()
+        if not outer.set_running_or_notify_cancel():
+            return
+        if error is None:
+            try:
+                inner = taking.result().submit(work)
+            except RuntimeError:  # the system has no more threads to give
+                error = busy()
+            else:
+                _chain(inner, outer)
+                return
+        if self.has_begun and isinstance(error, Unavailable):
+            error = NoThreadFree("No worker thread was free in time; see WORKER_THREADS")
+        outer.set_exception(error)
 
     def _want(
         self, outer: Future[Any], taking: asyncio.Task[WorkerThread], wanting: set[Future[Any]]
@@ -405,6 +428,13 @@ def idle() -> Iterator[None]:
         yield
 
 
+def note_begun() -> None:
+    """Note that the asynchronous function of the present lease begins."""
+    lease = _lease.get(None)
+    if lease is not None:
+        lease.has_begun = True
+
+
 def drop_lease() -> None:
     """Give back the thread of the asynchronous function that runs, which is about to wait."""
     lease = _lease.get(None)
@@ -441,22 +471,6 @@ async def close_worker_threads() -> None:
     if found is not None:
         for threads in vars(found).values():
             await threads.close()
-
-
-def _begin(outer: Future[T], work: Callable[[], T], taking: asyncio.Task[WorkerThread]) -> None:
-    """Run ``work`` on the thread that was taken, unless nobody waits for that any more."""
-    error = asyncio.CancelledError() if taking.cancelled() else taking.exception()
-    if not outer.set_running_or_notify_cancel():
-        return
-    if error is not None:
-        outer.set_exception(error)
-        return
-    try:
-        inner = taking.result().submit(work)
-    except RuntimeError:  # the system has no more threads to give
-        outer.set_exception(busy())
-    else:
-        _chain(inner, outer)
 
 
 def _chain(inner: Future[T], outer: Future[T]) -> None:

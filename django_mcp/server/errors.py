@@ -83,6 +83,13 @@ class UnexpectedExit(Exception):
         self.__cause__ = raised
 
 
+class NoThreadFree(RuntimeError):
+    """No worker thread was free in time for the database of an asynchronous function.
+
+    It is a failure of the function like any other. A 503 would say that nothing has run.
+    """
+
+
 class CallStopped(BaseException):
     """A call must end: it was cancelled, or took too long, or its session has ended.
 

@@ -21,9 +21,9 @@ from django.conf import settings as django_settings
 from django.core.signals import got_request_exception
 from django.db import connections
 
-from ..protocol.errors import INTERNAL, ErrorCode, Failed, MCPError, TryLater, Unavailable
+from ..protocol.errors import INTERNAL, ErrorCode, Failed, MCPError
 from ..store.database import has_loop
-from .errors import InputRequired, QuestionUnsupported, ToolError, Unserializable
+from .errors import InputRequired, NoThreadFree, QuestionUnsupported, ToolError, Unserializable
 from .exception_table import (
     PROTOCOL_ERROR_KINDS,
     ExceptionHandler,
@@ -83,7 +83,7 @@ class ExceptionTranslator:
             return self._outcome(error)
         try:
             return await sync_to_async(self._outcome)(_require_exception(error))
-        except Unavailable:
+        except NoThreadFree:
             # No thread is free, and the client is answered all the same.
             return self._outcome(_require_exception(error))
 
@@ -95,8 +95,7 @@ class ExceptionTranslator:
             return self._outcome(error)
 
     def _outcome(self, error: Exception) -> HandlerOutcome:
-        # Whoever is told to try again later takes it that nothing has run; the function has.
-        if isinstance(error, MCPError) and not isinstance(error, TryLater):
+        if isinstance(error, MCPError):
             raise error
         if isinstance(error, QuestionUnsupported) and self.exchange.revision.modern:
             raise _missing_capability(error) from None
