@@ -18,7 +18,7 @@ from django.utils.module_loading import import_string
 from django.views.decorators.debug import sensitive_variables
 
 from ..auth import Principal, Refusal, public
-from ..conf import Settings, get_settings
+from ..conf import Settings, get_settings, get_site_settings
 from ..protocol import headers, lifecycle, messages
 from ..protocol.errors import ErrorCode, MCPError
 from ..protocol.lifecycle import SessionInfo
@@ -48,7 +48,7 @@ def check_source(request: IncomingRequest) -> None:
         raise refuse(
             400, "Invalid Host header; add the name to ALLOWED_HOSTS if it is yours"
         ) from None
-    if django_settings.SECURE_SSL_REDIRECT and not (request.secure or _exempt(request.path)):
+    if get_site_settings().secure_ssl_redirect and not (request.secure or _exempt(request.path)):
         # SecurityMiddleware would redirect, which turns a POST into a GET.
         raise refuse(403, "Use HTTPS")
     origin = request.origin

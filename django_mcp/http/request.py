@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
+from ..conf import get_site_settings
 from ..protocol.headers import SESSION_ID
 from ..server.exchange import HTTPRequest
 
@@ -102,7 +103,7 @@ class Caller:
 
 def allowed_hosts() -> tuple[str, ...]:
     """Return ``ALLOWED_HOSTS``, with what Django allows during development."""
-    allowed = settings.ALLOWED_HOSTS
+    allowed = get_site_settings().allowed_hosts
     if not allowed and settings.DEBUG:
         return (".localhost", "127.0.0.1", "[::1]")
     return tuple(allowed)

@@ -9,7 +9,6 @@ from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from asgiref.sync import async_to_sync
-from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.core.handlers.asgi import ASGIRequest
 from django.core.handlers.wsgi import WSGIRequest
@@ -21,6 +20,7 @@ from django.utils.decorators import classonlymethod
 from django.views import View
 from django.views.decorators.csrf import csrf_exempt
 
+from ..conf import get_site_settings
 from ..protocol.errors import ErrorCode
 from ..running.shutdown import is_closing
 from ..running.user_code import InlineRunner, LoopRunner, run_inline
@@ -204,7 +204,7 @@ class _ViewRequest:
     def host(self) -> str:
         """Return what Django makes of Host, and of X-Forwarded-Host where it is trusted."""
         host: str = self._request.META.get("HTTP_HOST", "")
-        if not settings.USE_X_FORWARDED_HOST and is_host_among(host, allowed_hosts()):
+        if not get_site_settings().use_x_forwarded_host and is_host_among(host, allowed_hosts()):
             return host  # as Django would
         return self._request.get_host()
 

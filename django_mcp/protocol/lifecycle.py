@@ -57,7 +57,7 @@ def era_of(message: Message | Batch | Invalid, version_header: str | None) -> Er
     request's own metadata decides, then ``initialize``; the header decides only where the body
     says nothing.
     """
-    if isinstance(message, Request | Notification) and PROTOCOL_VERSION_META_KEY in message.meta:
+    if isinstance(message, (Request, Notification)) and PROTOCOL_VERSION_META_KEY in message.meta:
         return Era.MODERN
     if isinstance(message, Request) and message.method == "initialize":
         return Era.LEGACY
