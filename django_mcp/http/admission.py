@@ -25,7 +25,7 @@ from ..protocol.lifecycle import SessionInfo
 from ..protocol.messages import Batch, Invalid, Message
 from ..protocol.values import MANY_VALUES, exceeds, most_values
 from ..server.function_call import Runner
-from ..store.database import is_in_transaction, unavailable
+from ..store.database import unavailable
 from ..store.ledger import ledger
 from ..store.sessions.finding import digest, find_sessions
 from ..store.sessions.session_rows import check_owner, recall_session, touch_session
@@ -145,7 +145,7 @@ async def enter_session(caller: Caller) -> SessionInfo:
     if session is None:
         found = await caller.runner.find_batched(find_sessions, digest(secret))
         session = check_owner(server, found, caller.principal)
-    if is_in_transaction():
+    if caller.is_in_transaction:
         await caller.runner.run_blocking(touch_session, session)
     else:
         ledger().touch(session.id)
@@ -159,9 +159,9 @@ async def enter_session(caller: Caller) -> SessionInfo:
     return session
 
 
-def note_opening() -> None:
+def note_opening(caller: Caller) -> None:
     """Note that a session is opened: there may be clients that never do anything else."""
-    if not is_in_transaction():
+    if not caller.is_in_transaction:
         ledger().note_activity()
 
 

@@ -8,7 +8,6 @@ from typing import Final
 from ..running.peers import BufferedPeer
 from ..running.running_call import RunningCall
 from ..running.user_code import InlineRunner
-from ..store.database import alias
 from ..store.ledger import ledger
 from .incoming_post import IncomingPost, state_of
 from .replies import Reply
@@ -27,10 +26,8 @@ class InlinePost(IncomingPost):
     async def run(self) -> Reply:
         """Run the calls, and reply with what they have said and how they have ended."""
         runner = self.caller.runner
-        assert isinstance(runner, InlineRunner)
-        transactions = runner.transactions
         # Within a transaction of the caller's, as in a test, nobody else would see the session.
-        is_watched = self.sends_messages and not (transactions and alias() in transactions)
+        is_watched = self.sends_messages and not self.caller.is_in_transaction
         books = ledger()
         for call in self.calls:
             call.post = self

@@ -58,7 +58,7 @@ async def _answer(message: Message | Batch | Invalid, caller: Caller) -> Reply:
             admission.check_takes_events(caller.request)
     elif isinstance(message, messages.Request) and message.method == "initialize":
         revision, sender = NEWEST_LEGACY, Sender()
-        admission.note_opening()
+        admission.note_opening(caller)
     else:
         session = await admission.enter_session(caller)
         revision, sender = session.revision, session.sender

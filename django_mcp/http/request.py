@@ -14,6 +14,7 @@ from django.http.request import split_domain_port, validate_host
 from ..conf import get_site_settings
 from ..protocol.headers import SESSION_ID
 from ..server.exchange import HTTPRequest
+from ..store.database import alias
 
 if TYPE_CHECKING:
     from ..auth import Principal
@@ -99,6 +100,12 @@ class Caller:
     """As they were when the request came in."""
     runner: Runner
     """Runs what may block, and the site's functions."""
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether nobody else sees the protocol's rows, as within the transaction of a test."""
+        transactions = self.runner.transactions
+        return bool(transactions) and alias() in transactions
 
 
 def allowed_hosts() -> tuple[str, ...]:

@@ -48,7 +48,6 @@ class InlineRunner:
 
     def __init__(self) -> None:
         self.transactions = open_transactions()
-        """The databases in which a transaction is open around the request, as in a test."""
 
     def peer(self, *, can_notify: bool) -> BufferedPeer:
         """Return the client of the calls of a POST, which is answered in one piece."""
@@ -88,6 +87,7 @@ class LoopRunner:
     """
 
     can_stream = True
+    transactions: Sequence[str] = ()
 
     def __init__(self) -> None:
         self.limit_key = ""

@@ -63,6 +63,8 @@ class Runner(Protocol):
     """Whether a reply can be sent piece by piece, without a thread that waits."""
     limit_key: str
     """Whom limits take the caller for; empty until that is known."""
+    transactions: Sequence[str]
+    """The databases in which a transaction is open around the request, as in a test."""
 
     async def run_blocking(self, function: Callable[..., T], /, *args: Any) -> T:
         """Run code of this package that may touch the database."""
