@@ -8,7 +8,7 @@ from ..protocol import headers, lifecycle, messages
 from ..protocol.errors import ErrorCode, MCPError, TooManyRequests
 from ..protocol.lifecycle import Sender, SessionInfo
 from ..protocol.messages import Batch, Invalid, Message, Notification, RequestId, Response
-from ..protocol.versions import NEWEST_LEGACY, Era, Revision
+from ..protocol.versions import NEWEST_LEGACY, Era
 from ..running import shutdown
 from ..running.running_call import RunningCall
 from ..server.dispatch import handle_notification
@@ -70,9 +70,8 @@ async def _answer(message: Message | Batch | Invalid, caller: Caller) -> Reply:
         return await _accept(message, session, caller)
     await rate_limits.count(message, caller)
     method = METHODS.get(message.method)
-    call = RunningCall(
-        message, caller.server, _exchange(message, revision, sender, session, caller)
-    )
+    exchange = Exchange(message, revision, sender, session, caller)
+    call = RunningCall(message, caller.server, exchange)
     sends_messages = method is not None and method.sends_messages
     stays_open = method is not None and method.stays_open
     post = _post_class(caller, sends_messages)(
@@ -138,29 +137,8 @@ async def _call_of(
     except TooManyRequests as error:
         logger.warning("%s refused within a batch: %s", item.method, error)
         return RunningCall(item, caller.server, None, error)
-    return RunningCall(
-        item, caller.server, _exchange(item, session.revision, session.sender, session, caller)
-    )
-
-
-def _exchange(
-    message: messages.Request,
-    revision: Revision,
-    sender: Sender,
-    session: SessionInfo | None,
-    caller: Caller,
-) -> Exchange:
-    return Exchange(
-        server_name=caller.server_name,
-        request=message,
-        revision=revision,
-        sender=sender,
-        principal=caller.principal,
-        session=session,
-        settings=caller.settings,
-        is_public=caller.is_public,
-        http=caller.request,
-    )
+    exchange = Exchange(item, session.revision, session.sender, session, caller)
+    return RunningCall(item, caller.server, exchange)
 
 
 def id_of(message: Message | Batch | Invalid) -> RequestId | None:

@@ -28,6 +28,30 @@ class HTTPRequest(Protocol):
         """Return the request as Django's, which costs something at the mount."""
 
 
+class Caller(Protocol):
+    """Who sends a request to a server, as far as whoever answers it needs to know."""
+
+    @property
+    def server_name(self) -> str:
+        """What the server is called."""
+
+    @property
+    def principal(self) -> Principal:
+        """Who it is."""
+
+    @property
+    def is_public(self) -> bool:
+        """Whether the endpoint is open to everyone, so that nothing depends on who asks."""
+
+    @property
+    def settings(self) -> Settings:
+        """As they were when the request came in."""
+
+    @property
+    def request(self) -> HTTPRequest:
+        """The HTTP request that it has come in."""
+
+
 class Peer(Protocol):
     """The client, as a running call can reach it. Safe to use from any thread."""
 
@@ -100,30 +124,24 @@ class Exchange:
 
     def __init__(
         self,
-        *,
-        server_name: str,
         request: Request,
         revision: Revision,
         sender: Sender,
-        principal: Principal,
         session: SessionInfo | None,
-        settings: Settings,
-        is_public: bool,
-        http: HTTPRequest,
-        make_peer: Callable[[], Peer] | None = None,
+        caller: Caller,
     ) -> None:
         """Note what is known before the request's method is looked up."""
-        self.server_name = server_name
         self.request = request
         self.revision = revision
         self.sender = sender
-        self.principal = principal
         self.session = session
-        self.settings = settings
+        self.server_name = caller.server_name
+        self.principal = caller.principal
+        self.settings = caller.settings
         """As they were when the request came in."""
-        self.is_public = is_public
+        self.is_public = caller.is_public
         """Whether the endpoint is open to everyone, so that nothing depends on who asks."""
-        self.http = http
+        self.http = caller.request
         """The HTTP request that it has come in."""
         self.guard: Guard | None = None
         """Says whether a user may go on with what is asked for, where not everybody may. Nobody
@@ -131,7 +149,7 @@ class Exchange:
         """
         self.stopped = False
         """Whether the call is to end: nobody waits for its result any more."""
-        self.make_peer = make_peer
+        self.make_peer: Callable[[], Peer] | None = None
         """Makes :attr:`peer`, when it is first used."""
         self._peer: Peer | None = None
         self.reported_progress: Progress | None = None
