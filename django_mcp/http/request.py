@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
-from ..conf import get_site_settings
 from ..protocol.headers import SESSION_ID
 from ..server.exchange import HTTPRequest
 from ..store.database import alias
@@ -110,7 +109,7 @@ class Caller:
 
 def allowed_hosts() -> tuple[str, ...]:
     """Return ``ALLOWED_HOSTS``, with what Django allows during development."""
-    allowed = get_site_settings().allowed_hosts
+    allowed = settings.ALLOWED_HOSTS
     if not allowed and settings.DEBUG:
         return (".localhost", "127.0.0.1", "[::1]")
     return tuple(allowed)
