@@ -155,8 +155,7 @@ def _modern_sender(request: Request) -> Sender:
     level = meta.get(LOG_LEVEL_META_KEY)
     if capabilities is None:
         raise invalid_params(f"_meta must contain {CLIENT_CAPABILITIES_META_KEY}")
-    said = to_json((capabilities, info))
-    if request.many or len(said) > SHORT_BYTES:
+    if request.is_large or len(said := to_json((capabilities, info))) > SHORT_BYTES:
         _check_said(capabilities, info, many=request.many)
     else:
         _check_said_once(said)
