@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields
 from functools import partial
 from threading import Lock
-from typing import Annotated, Any, Final, get_type_hints
+from typing import Annotated, Any, Final, NamedTuple, TypeVar, get_type_hints
 
 from django.conf import settings as django_settings
 from django.core.exceptions import ImproperlyConfigured
@@ -23,6 +23,8 @@ from pydantic_core import ErrorDetails
 
 from .forks import PerProcess
 from .rates import Rate
+
+T = TypeVar("T")
 
 MAX_SERVER_NAME_LENGTH: Final = 128
 """Characters of a server's name: so many has a row of its sessions."""
@@ -197,27 +199,50 @@ def _describe(key: str, error: ErrorDetails) -> str:
     return f"{where} must be {meant}, not {type(given).__name__}."
 
 
-class _Current(dict[None, Settings]):
+class SiteSettings(NamedTuple):
+    """What Django's own settings say of each request to an endpoint.
+
+    ``ALLOWED_HOSTS`` is not one of them: ``setup_test_environment`` changes it without a signal.
+    """
+
+    use_x_forwarded_host: bool
+    secure_ssl_redirect: bool
+
+
+def _read_site_settings() -> SiteSettings:
+    return SiteSettings(django_settings.USE_X_FORWARDED_HOST, django_settings.SECURE_SSL_REDIRECT)
+
+
+class _Current(dict[None, T]):
     """The settings in force, from when they are first asked for until they change."""
 
-    def __missing__(self, key: None) -> Settings:
+    def __init__(self, read: Callable[[], T]) -> None:
+        super().__init__()
+        self._read = read
+
+    def __missing__(self, key: None) -> T:
         # Under the lock: what is stored after a change has been read after it.
         with _reading():
-            found = self[key] = read_settings(getattr(django_settings, "DJANGO_MCP", None))
+            found = self[key] = self._read()
         return found
 
 
-_current: Final = _Current()
+_current: Final = _Current(lambda: read_settings(getattr(django_settings, "DJANGO_MCP", None)))
+_current_of_site: Final = _Current(_read_site_settings)
 _reading: Final = PerProcess(Lock)
 
 # Where they are known this takes no call of a Python function: each request asks several times.
 get_settings: Final[Callable[[], Settings]] = partial(_current.__getitem__, None)
 """Return the settings in force; raises ``ImproperlyConfigured`` for what cannot be meant."""
+get_site_settings: Final[Callable[[], SiteSettings]] = partial(_current_of_site.__getitem__, None)
+"""Return those of Django's that are in force."""
 
 
 @receiver(setting_changed)
 def _forget(*, setting: str, **kwargs: Any) -> None:
     """Read the settings anew, after ``override_settings``."""
-    if setting == "DJANGO_MCP":
-        with _reading():
+    with _reading():
+        if setting == "DJANGO_MCP":
             _current.clear()
+        elif setting.lower() in SiteSettings._fields:
+            _current_of_site.clear()

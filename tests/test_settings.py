@@ -14,7 +14,13 @@ from django.core.exceptions import ImproperlyConfigured
 from django.test import override_settings
 
 from django_mcp import MCPServer, conf
-from django_mcp.conf import MAX_SERVER_NAME_LENGTH, Settings, get_settings, read_settings
+from django_mcp.conf import (
+    MAX_SERVER_NAME_LENGTH,
+    Settings,
+    get_settings,
+    get_site_settings,
+    read_settings,
+)
 from django_mcp.models import PendingRequest, Session
 from django_mcp.server.errors import RegistrationError
 
@@ -33,6 +39,15 @@ def test_overridden_settings_are_in_force_as_long_as_they_are_overridden(setting
                     get_settings()
         assert get_settings().page_size == 7
     assert get_settings().page_size == 100
+
+
+def test_settings_of_django_are_in_force_as_long_as_they_are_overridden():
+    before = get_site_settings()
+    with override_settings(USE_X_FORWARDED_HOST=True):
+        assert get_site_settings() == before._replace(use_x_forwarded_host=True)
+        with override_settings(SECURE_SSL_REDIRECT=True):
+            assert get_site_settings() == (True, True)
+    assert get_site_settings() == before
 
 
 def test_settings_are_one_frozen_object_until_they_change(settings):

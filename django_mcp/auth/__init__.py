@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeVar
 
 from django.http import HttpRequest
@@ -54,10 +55,15 @@ def nonblocking(auth: F) -> F:
 @nonblocking
 def public(request: HttpRequest) -> Principal:
     """Let everybody in. Choosing it says that the endpoint is open on purpose."""
+    return Principal(_anonymous_user()())
+
+
+@cache
+def _anonymous_user() -> type:
     # Models must not be imported before the apps are loaded, and servers may be made before.
     from django.contrib.auth.models import AnonymousUser  # noqa: PLC0415
 
-    return Principal(AnonymousUser())
+    return AnonymousUser
 
 
 def django_user(request: HttpRequest) -> Principal | Refusal:

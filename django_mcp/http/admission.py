@@ -18,14 +18,14 @@ from django.utils.module_loading import import_string
 from django.views.decorators.debug import sensitive_variables
 
 from ..auth import Principal, Refusal, public
-from ..conf import Settings, get_settings
+from ..conf import Settings, get_settings, get_site_settings
 from ..protocol import headers, lifecycle, messages
 from ..protocol.errors import ErrorCode, MCPError
 from ..protocol.lifecycle import SessionInfo
 from ..protocol.messages import Batch, Invalid, Message
 from ..protocol.values import MANY_VALUES, exceeds, most_values
 from ..server.function_call import Runner
-from ..store.database import is_in_transaction, unavailable
+from ..store.database import unavailable
 from ..store.ledger import ledger
 from ..store.sessions.finding import digest, find_sessions
 from ..store.sessions.session_rows import check_owner, recall_session, touch_session
@@ -48,7 +48,7 @@ def check_source(request: IncomingRequest) -> None:
         raise refuse(
             400, "Invalid Host header; add the name to ALLOWED_HOSTS if it is yours"
         ) from None
-    if django_settings.SECURE_SSL_REDIRECT and not (request.secure or _exempt(request.path)):
+    if get_site_settings().secure_ssl_redirect and not (request.secure or _exempt(request.path)):
         # SecurityMiddleware would redirect, which turns a POST into a GET.
         raise refuse(403, "Use HTTPS")
     origin = request.origin
@@ -148,7 +148,7 @@ async def enter_session(caller: Caller) -> SessionInfo:
     if session is None:
         found = await caller.runner.find_batched(find_sessions, digest(secret))
         session = check_owner(server, found, caller.principal)
-    if is_in_transaction():
+    if caller.is_in_transaction:
         await caller.runner.run_blocking(touch_session, session)
     else:
         ledger().touch(session.id)
@@ -162,9 +162,9 @@ async def enter_session(caller: Caller) -> SessionInfo:
     return session
 
 
-def note_opening() -> None:
+def note_opening(caller: Caller) -> None:
     """Note that a session is opened: there may be clients that never do anything else."""
-    if not is_in_transaction():
+    if not caller.is_in_transaction:
         ledger().note_activity()
 
 

@@ -9,7 +9,6 @@ from ..running.peers import BufferedPeer
 from ..running.running_call import RunningCall
 from ..running.user_code import InlineRunner
 from ..server.function_call import Runner
-from ..store.database import alias
 from ..store.ledger import ledger
 from .incoming_post import IncomingPost, state_of
 from .replies import Reply
@@ -32,10 +31,8 @@ class InlinePost(IncomingPost):
 
     async def run_calls(self, runner: Runner) -> None:
         """Run the calls, one after the other."""
-        assert isinstance(runner, InlineRunner)
-        transactions = runner.transactions
         # Within a transaction of the caller's, as in a test, nobody else would see the session.
-        is_watched = not (transactions and alias() in transactions)
+        is_watched = not self.caller.is_in_transaction
         books = ledger()
         for call in self.calls:
             call.post = self

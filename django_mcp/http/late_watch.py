@@ -67,7 +67,7 @@ def watch_later(request: IncomingRequest, gone: Callable[[], object]) -> Callabl
         watch = _by_loop[loop] = _LateWatch()
     waiting = _Waiting(request, gone)
     watch.add(waiting)
-    return lambda: watch.remove(waiting)
+    return partial(watch.remove, waiting)
 
 
 _by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, _LateWatch] = WeakKeyDictionary()

@@ -18,6 +18,7 @@ from django.urls import ResolverMatch
 from django.utils.datastructures import CaseInsensitiveMapping
 from django.utils.functional import SimpleLazyObject, cached_property
 
+from ..conf import get_site_settings
 from ..protocol.headers import SESSION_ID
 from .event_stream import ON_LOOP
 from .replies import Refused
@@ -124,7 +125,8 @@ class MountRequest:
     def host(self) -> str:
         """Return what ``HttpRequest.get_host`` would, without building one."""
         sent = self.headers.values.get
-        host = sent(b"x-forwarded-host") if settings.USE_X_FORWARDED_HOST else None
+        is_forwarded = get_site_settings().use_x_forwarded_host
+        host = sent(b"x-forwarded-host") if is_forwarded else None
         host = host or sent(b"host") or ""
         if not is_host_among(host, allowed_hosts()):
             raise DisallowedHost(f"Invalid HTTP_HOST header: {host!r}.")

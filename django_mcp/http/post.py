@@ -56,7 +56,7 @@ async def _answer(message: Message | Batch | Invalid, caller: Caller) -> Reply:
             admission.check_takes_events(caller.request)
     elif isinstance(message, messages.Request) and message.method == "initialize":
         revision, sender = NEWEST_LEGACY, Sender()
-        admission.note_opening()
+        admission.note_opening(caller)
     else:
         session = await admission.enter_session(caller)
         revision, sender = session.revision, session.sender
@@ -67,7 +67,7 @@ async def _answer(message: Message | Batch | Invalid, caller: Caller) -> Reply:
         assert session is not None
         return await _accept(message, session, caller)
     await rate_limits.count(message, caller)
-    exchange = _exchange(message, revision, sender, session, caller)
+    exchange = Exchange(message, revision, sender, session, caller)
     call = RunningCall(message, caller.server, exchange)
     return await _run((call,), revision, session, caller)
 
@@ -153,31 +153,8 @@ async def _call_of(
     except TooManyRequests as error:
         logger.warning("%s refused within a batch: %s", item.method, error)
         return RunningCall(item, caller.server, None, error)
-    return RunningCall(
-        item, caller.server, _exchange(item, session.revision, session.sender, session, caller)
-    )
-
-
-def _exchange(
-    message: messages.Request,
-    revision: Revision,
-    sender: Sender,
-    session: SessionInfo | None,
-    caller: Caller,
-) -> Exchange:
-    return Exchange(
-        server_name=caller.server_name,
-        request=message,
-        revision=revision,
-        sender=sender,
-        principal=caller.principal,
-        session=session,
-        settings=caller.settings,
-        is_public=caller.is_public,
-        http=caller.request,
-        can_stream=caller.can_stream,
-        answers_meanwhile=caller.runner.can_request,
-    )
+    exchange = Exchange(item, session.revision, session.sender, session, caller)
+    return RunningCall(item, caller.server, exchange)
 
 
 def id_of(message: Message | Batch | Invalid) -> RequestId | None:

@@ -13,6 +13,7 @@ from django.http.request import split_domain_port, validate_host
 
 from ..protocol.headers import SESSION_ID, acceptable
 from ..server.exchange import HTTPRequest
+from ..store.database import alias
 from .event_stream import Pace
 
 if TYPE_CHECKING:
@@ -110,6 +111,16 @@ class Caller:
     def can_stream(self) -> bool:
         """Return whether the answer can be a stream; if so, there is room for it from now on."""
         return self.takes_events and self.runner.reserve_stream()
+
+    def can_be_asked(self) -> bool:
+        """Return whether the client can answer something while its request is answered."""
+        return self.runner.can_request or self.can_stream()
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether nobody else sees the protocol's rows, as within the transaction of a test."""
+        transactions = self.runner.transactions
+        return bool(transactions) and alias() in transactions
 
 
 def allowed_hosts() -> tuple[str, ...]:

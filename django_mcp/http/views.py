@@ -8,7 +8,6 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.core.handlers.wsgi import WSGIRequest
 from django.db import connections, transaction
@@ -19,6 +18,7 @@ from django.utils.decorators import classonlymethod
 from django.views import View
 from django.views.decorators.csrf import csrf_exempt
 
+from ..conf import get_site_settings
 from ..protocol.errors import ErrorCode
 from ..running.shutdown import is_closing
 from ..running.user_code import (
@@ -213,7 +213,7 @@ class _ViewRequest:
     def host(self) -> str:
         """Return what Django makes of Host, and of X-Forwarded-Host where it is trusted."""
         host: str = self._request.META.get("HTTP_HOST", "")
-        if not settings.USE_X_FORWARDED_HOST and is_host_among(host, allowed_hosts()):
+        if not get_site_settings().use_x_forwarded_host and is_host_among(host, allowed_hosts()):
             return host  # as Django would
         return self._request.get_host()
 

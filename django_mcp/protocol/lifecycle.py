@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final, get_args
 
 from mcp_types import (
@@ -16,6 +17,7 @@ from mcp_types import (
     LoggingLevel,
 )
 from pydantic import ValidationError
+from pydantic_core import from_json, to_json
 
 from . import headers
 from .bounded import MAX_ITEMS, Validator
@@ -25,6 +27,9 @@ from .versions import BY_NAME, LEGACY, MODERN, NEWEST_LEGACY, Era, Revision
 
 LOG_LEVELS: Final[tuple[str, ...]] = get_args(LoggingLevel)
 """The levels of RFC 5424, least severe first."""
+
+SHORT_BYTES: Final = 1_000
+"""Bytes of what a client says of itself that are remembered as valid."""
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -57,7 +62,7 @@ def era_of(message: Message | Batch | Invalid, version_header: str | None) -> Er
     request's own metadata decides, then ``initialize``; the header decides only where the body
     says nothing.
     """
-    if isinstance(message, Request | Notification) and PROTOCOL_VERSION_META_KEY in message.meta:
+    if isinstance(message, (Request, Notification)) and PROTOCOL_VERSION_META_KEY in message.meta:
         return Era.MODERN
     if isinstance(message, Request) and message.method == "initialize":
         return Era.LEGACY
@@ -150,17 +155,31 @@ def _modern_sender(request: Request) -> Sender:
     level = meta.get(LOG_LEVEL_META_KEY)
     if capabilities is None:
         raise invalid_params(f"_meta must contain {CLIENT_CAPABILITIES_META_KEY}")
-    where = CLIENT_CAPABILITIES_META_KEY
-    try:
-        (_CAPABILITIES.validate_many if request.many else _CAPABILITIES.validate_few)(capabilities)
-        if info is not None:
-            where = CLIENT_INFO_META_KEY
-            (_INFO.validate_many if request.many else _INFO.validate_few)(info)
-    except ValidationError as error:
-        raise invalid_params(f"{where} is not valid: {error.errors()[0]['msg']}") from None
+    if request.is_large or len(said := to_json((capabilities, info))) > SHORT_BYTES:
+        _check_said(capabilities, info, many=request.many)
+    else:
+        _check_said_once(said)
     if level is not None and level not in LOG_LEVELS:
         raise invalid_params(f"{LOG_LEVEL_META_KEY} must be one of {', '.join(LOG_LEVELS)}")
     return Sender(info, capabilities, level)
+
+
+def _check_said(capabilities: Any, info: Any, *, many: bool) -> None:
+    where = CLIENT_CAPABILITIES_META_KEY
+    try:
+        (_CAPABILITIES.validate_many if many else _CAPABILITIES.validate_few)(capabilities)
+        if info is not None:
+            where = CLIENT_INFO_META_KEY
+            (_INFO.validate_many if many else _INFO.validate_few)(info)
+    except ValidationError as error:
+        raise invalid_params(f"{where} is not valid: {error.errors()[0]['msg']}") from None
+
+
+# A client says the same with each request, and validating it takes several times as long as
+# writing it down. What is not valid is not remembered.
+@lru_cache(maxsize=256)
+def _check_said_once(said: bytes) -> None:
+    _check_said(*from_json(said), many=False)
 
 
 _CAPABILITIES: Final = Validator(ClientCapabilities, max_items=MAX_ITEMS)

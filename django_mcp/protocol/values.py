@@ -49,6 +49,8 @@ def count_members(value: Any) -> int:
     number, waiting = 0, [value]
     for each in waiting:
         kind = type(each)
+        if kind is str:
+            continue  # most are
         if kind is dict:
             number += len(each)
             waiting += each.values()

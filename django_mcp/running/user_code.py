@@ -220,6 +220,7 @@ class LoopRunner:
 
     can_request = False
     holds_connections = True
+    transactions: Sequence[str] = ()
 
     def __init__(self) -> None:
         shutdown.prepare()

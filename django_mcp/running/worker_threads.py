@@ -50,6 +50,8 @@ class WorkerThread(Executor):
 
     def __init__(self, name: str) -> None:
         self._thread = DaemonThread(name)
+        self.post: Callable[[Callable[[], None]], None] = self._thread.post
+        """Does work, which must not raise, after what was submitted before."""
         self._last: Future[Any] | None = None
         self._is_fresh = True
         self._has_connections = False
@@ -115,10 +117,6 @@ class WorkerThread(Executor):
         except Exception:
             logger.exception("CALL_CONTEXT could not be left")
         self.note_connections()
-
-    def post(self, work: Callable[[], None]) -> None:
-        """Do ``work``, which must not raise, after what was submitted before."""
-        self._thread.post(work)
 
     def close_stale_connections(self) -> None:
         """Close connections that are of no use any more. On the thread."""

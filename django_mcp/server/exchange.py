@@ -28,6 +28,36 @@ class HTTPRequest(Protocol):
         """Return the request as Django's, which costs something at the mount."""
 
 
+class Caller(Protocol):
+    """Who sends a request to a server, as far as whoever answers it needs to know."""
+
+    @property
+    def server_name(self) -> str:
+        """What the server is called."""
+
+    @property
+    def principal(self) -> Principal:
+        """Who it is."""
+
+    @property
+    def is_public(self) -> bool:
+        """Whether the endpoint is open to everyone, so that nothing depends on who asks."""
+
+    @property
+    def settings(self) -> Settings:
+        """As they were when the request came in."""
+
+    @property
+    def request(self) -> HTTPRequest:
+        """The HTTP request that it has come in."""
+
+    def can_stream(self) -> bool:
+        """Return whether the answer can be a stream; if so, there is room for it from now on."""
+
+    def can_be_asked(self) -> bool:
+        """Return whether the client can answer something while its request is answered."""
+
+
 class Peer(Protocol):
     """The client, as a running call can reach it. Safe to use from any thread."""
 
@@ -78,9 +108,8 @@ class Exchange:
     """
 
     __slots__ = (
-        "_answers_meanwhile",
+        "_caller",
         "_peer",
-        "can_stream",
         "guard",
         "http",
         "is_public",
@@ -98,43 +127,33 @@ class Exchange:
 
     def __init__(
         self,
-        *,
-        server_name: str,
         request: Request,
         revision: Revision,
         sender: Sender,
-        principal: Principal,
         session: SessionInfo | None,
-        settings: Settings,
-        is_public: bool,
-        http: HTTPRequest,
-        make_peer: Callable[[], Peer] | None = None,
-        can_stream: Callable[[], bool] = lambda: False,
-        answers_meanwhile: bool = False,
+        caller: Caller,
     ) -> None:
         """Note what is known before the request's method is looked up."""
-        self.server_name = server_name
         self.request = request
         self.revision = revision
         self.sender = sender
-        self.principal = principal
         self.session = session
-        self.settings = settings
+        self.server_name = caller.server_name
+        self.principal = caller.principal
+        self.settings = caller.settings
         """As they were when the request came in."""
-        self.is_public = is_public
+        self.is_public = caller.is_public
         """Whether the endpoint is open to everyone, so that nothing depends on who asks."""
-        self.http = http
+        self.http = caller.request
         """The HTTP request that it has come in."""
-        self.can_stream = can_stream
-        """Says whether the answer can be a stream; if so, there is room for it from then on."""
-        self._answers_meanwhile = answers_meanwhile
+        self._caller = caller
         self.guard: Guard | None = None
         """Says whether a user may go on with what is asked for, where not everybody may. Nobody
         loses what he never had: there is none until the caller has been found to be allowed it.
         """
         self.stopped = False
         """Whether the call is to end: nobody waits for its result any more."""
-        self.make_peer = make_peer
+        self.make_peer: Callable[[], Peer] | None = None
         """Makes :attr:`peer`, when it is first used."""
         self._peer: Peer | None = None
         self.reported_progress: Progress | None = None
@@ -153,7 +172,12 @@ class Exchange:
     @property
     def can_request(self) -> bool:
         """Whether its client can be sent a request while it is answered, and answer that."""
-        return self.session is not None and (self._answers_meanwhile or self.can_stream())
+        return self.session is not None and self._caller.can_be_asked()
+
+    @property
+    def can_listen(self) -> bool:
+        """Whether its connection can be kept open for notifications of later changes."""
+        return self._caller.can_stream()
 
     @property
     def progress(self) -> Progress:

@@ -84,6 +84,9 @@ class Runner(Protocol):
     ) -> T:
         """Run ``function`` on an event loop, with what runs things there as its first argument."""
 
+    transactions: Sequence[str]
+    """The databases in which a transaction is open around the request, as in a test."""
+
     async def run_blocking(self, function: Callable[..., T], /, *args: Any) -> T:
         """Run code of this package that may touch the database."""
 

@@ -46,6 +46,10 @@ class Output:
         # What is behind the adapter: each call saved is one in every tool's.
         self._validate = adapter.validator.validate_python
         self._to_python = adapter.serializer.to_python
+        # Of a plain value pydantic has nothing to warn of. To read the options takes it longer
+        # than all the rest.
+        is_plain = adapter.core_schema in _PLAIN_SCHEMAS
+        self._options = _PLAIN if is_plain else _AS_JSON
 
     def dump(self, value: Any) -> Any:
         """Return ``value`` as JSON-able Python, checked against the annotation.
@@ -55,7 +59,7 @@ class Output:
         try:
             valid = self._validate(value, from_attributes=True)
             try:
-                return self._to_python(valid, **_AS_JSON)
+                return self._to_python(valid, **self._options)
             except PydanticSerializationError:
                 # pydantic trusts instances, and with them defaults and `model_construct`. What does
                 # not look as annotated gets the validation that it has missed.
@@ -154,8 +158,10 @@ def _inline_root(schema: dict[str, Any]) -> dict[str, Any]:
     return {**target, "$defs": schema["$defs"]}
 
 
+_PLAIN: Final[dict[str, Any]] = {"mode": "json"}
+_PLAIN_SCHEMAS: Final = [{"type": kind} for kind in ("bool", "float", "int", "none", "str")]
 _AS_JSON: Final[dict[str, Any]] = {
-    "mode": "json",
+    **_PLAIN,
     "by_alias": True,
     "warnings": "error",
     "fallback": json_fallback,

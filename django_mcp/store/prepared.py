@@ -6,6 +6,7 @@ finds a few rows by their keys.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -66,7 +67,7 @@ class PreparedQuery:
     def run(self, given: Sequence[str]) -> list[list[Any]]:
         """Return the rows of up to :data:`MOST` values, of one at least: one statement."""
         connection = connections[alias()]
-        size = next(each for each in SIZES if len(given) <= each)
+        size = SIZES[bisect_left(SIZES, len(given))]
         statement = self._statements.get((connection.alias, size))
         if (
             statement is None

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from django_mcp.protocol import lifecycle
+from django_mcp.protocol.lifecycle import SHORT_BYTES
 from tests.support.answers import HTTPAnswer
 from tests.support.caller import Caller
 from tests.support.messages import (
@@ -138,6 +140,38 @@ def test_the_client_may_be_unnamed(caller):
 def test_capabilities_of_later_days_are_no_fault(caller, capabilities):
     message = modern_request("tools/list", 1, {META_CAPABILITIES: capabilities})
     assert caller.post(message, **mirrored(message)).status == 200
+
+
+@pytest.mark.parametrize(
+    ("meta", "blamed"),
+    [
+        ({META_CLIENT: {"name": "n"}}, META_CLIENT),
+        ({META_CLIENT: {"name": "n", "version": 1}}, META_CLIENT),
+        ({META_CLIENT: {"name": "n" * 2 * SHORT_BYTES}}, META_CLIENT),
+        ({META_CAPABILITIES: {"roots": 1}}, META_CAPABILITIES),
+        ({META_CAPABILITIES: {"roots": 1}, META_CLIENT: {"name": "n"}}, META_CAPABILITIES),
+    ],
+)
+def test_what_a_client_says_of_itself_is_checked_each_time(caller, meta, blamed):
+    """What was valid is remembered by all that was said, and what was not is never."""
+    wrong, right = modern_request("tools/list", 1, meta), modern_request("tools/list", 2)
+    for _ in range(2):
+        answer = caller.post(wrong, **mirrored(wrong))
+        assert_error(answer, 400, -32602, 1)
+        assert answer.error["message"].startswith(f"{blamed} is not valid: ")
+        assert caller.post(right, **mirrored(right)).status == 200
+
+
+def test_little_is_kept_of_what_clients_say_of_themselves(caller):
+    def kept() -> int:
+        return lifecycle._check_said_once.cache_info().currsize
+
+    lifecycle._check_said_once.cache_clear()
+    long = {"name": "n" * SHORT_BYTES, "version": "1"}
+    for size, client in ((0, long), (1, {"name": "n", "version": "1"})):
+        message = modern_request("tools/list", 1, {META_CLIENT: client})
+        assert caller.post(message, **mirrored(message)).status == 200
+        assert kept() == size
 
 
 def test_a_log_level_is_taken(caller):

@@ -62,7 +62,7 @@ def listen(
     Where it cannot be kept open, an empty filter is acknowledged, and the request is answered.
     """
     meta = {SUBSCRIPTION_ID: exchange.request.id}
-    can_listen = exchange.can_stream()
+    can_listen = exchange.can_listen
     granted = _granted(params.notifications, server, exchange) if can_listen else _Granted()
     opening = Notification(
         "notifications/subscriptions/acknowledged",

@@ -28,7 +28,7 @@ from .session_cache import Remembered
 logger = logging.getLogger("django_mcp.store")
 
 SHORT_CHARACTERS: Final = 1_000
-"""Characters of what a client says of itself that many clients may have in common."""
+"""Characters of what a client says of itself that are kept for when they come again."""
 
 
 def digest(secret: str) -> str:
@@ -115,8 +115,22 @@ def _is_spoken_here(revision: str) -> bool:
 
 
 def _remembered(row: Sequence[Any]) -> Remembered:
-    server, user, client, key, revision, info, capabilities, *rest = row
-    about = session_info(key, revision, _parsed(info), _parsed(capabilities), *rest)
+    short = len(row[_CLIENT_INFO]) + len(row[_CAPABILITIES]) <= SHORT_CHARACTERS
+    return (_read_once if short else _read)(*row)
+
+
+def _read(
+    server: str,
+    user: Any,
+    client: str,
+    key: Any,
+    revision: str,
+    info: str,
+    capabilities: str,
+    log_level: str,
+    state: str,
+) -> Remembered:
+    about = session_info(key, revision, _parsed(info), _parsed(capabilities), log_level, state)
     return Remembered((server, text_of(user), client), about)
 
 
@@ -124,7 +138,9 @@ def _parsed(text: str) -> Any:
     return _parsed_once(text) if len(text) <= SHORT_CHARACTERS else json.loads(text)
 
 
-# Many clients say the same of themselves, and nobody changes what is parsed: see Context.
+# The row of a session says the same with most requests, and many clients say the same of
+# themselves. Nobody changes what is made of either: see Context.
+_read_once = lru_cache(maxsize=1024)(_read)
 _parsed_once = lru_cache(maxsize=256)(json.loads)
 
 _OWNER: Final = ("server", "user_id", "client_id")
@@ -137,6 +153,7 @@ _INFO: Final = (
     "state",
 )
 _REVISION: Final = _INFO.index("revision") - len(_INFO)
+_CLIENT_INFO, _CAPABILITIES = _REVISION + 1, _REVISION + 2
 _by_key = PreparedQuery(
     lambda keys: (
         live_sessions().filter(key_digest__in=keys).values_list("key_digest", *_OWNER, *_INFO)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest
@@ -12,7 +12,7 @@ from django.test import RequestFactory
 
 from django_mcp import MCPServer
 from django_mcp.auth import Principal
-from django_mcp.conf import get_settings
+from django_mcp.conf import Settings, get_settings
 from django_mcp.protocol.errors import MCPError
 from django_mcp.protocol.lifecycle import Sender, SessionInfo
 from django_mcp.protocol.messages import Request
@@ -123,6 +123,18 @@ class NoHeaders:
         return RequestFactory().post("/mcp")
 
 
+class Caller(NamedTuple):
+    """Nobody in particular."""
+
+    server_name: str
+    principal: Principal
+    is_public: bool
+    settings: Settings
+    request: NoHeaders
+    can_stream: Callable[[], bool]
+    can_be_asked: Callable[[], bool]
+
+
 def exchange_of(
     server: MCPServer,
     peer: Client,
@@ -134,19 +146,20 @@ def exchange_of(
 ) -> Exchange:
     """Return a request in a session of ``revision``."""
     sender = Sender({"name": "test", "version": "1"}, dict(capabilities))
-    return Exchange(
-        server_name=server.name,
-        request=Request(1, method, params),
-        revision=BY_NAME[revision],
-        sender=sender,
-        principal=Principal(AnonymousUser()),
-        session=SessionInfo("1", BY_NAME[revision], sender, True, "debug"),
-        settings=get_settings(),
-        is_public=False,
-        http=NoHeaders(),
-        make_peer=lambda: peer,
-        answers_meanwhile=peer.can_request,
+    caller = Caller(
+        server.name,
+        Principal(AnonymousUser()),
+        False,
+        get_settings(),
+        NoHeaders(),
+        lambda: False,
+        lambda: peer.can_request,
     )
+    session = SessionInfo("1", BY_NAME[revision], sender, True, "debug")
+    request = Request(1, method, params)
+    exchange = Exchange(request, session.revision, sender, session, caller)
+    exchange.make_peer = lambda: peer
+    return exchange
 
 
 def legacy(
