@@ -24,6 +24,7 @@ from .http.endpoint import respond
 from .http.event_stream import EventStream
 from .http.lifespan import Lifespan
 from .http.mount_request import MountRequest
+from .http.partition_of_request import NOT_HERE
 from .http.replies import Reply
 from .http.request import Endpoint
 from .routing import Chain, find_endpoints, rest_of
@@ -58,6 +59,10 @@ def mount(application: Callable[..., Awaitable[None]]) -> Application:
         # What lasts is to hold neither the request nor the rest of the reply.
         endpoint, match = found
         reply = await respond(MountRequest(scope, receive, match), endpoint, LoopRunner())
+        if reply is NOT_HERE:
+            # Nothing of its body has been read. Django may have something else at this host.
+            await application(scope, receive, _closing(send, scope))
+            return
         events = await _send(reply, scope, send)
         if events is not None:
             await _Sender(events, send).show(receive)

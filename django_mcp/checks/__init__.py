@@ -9,6 +9,7 @@ ids.
 
 from __future__ import annotations
 
+from .partitions import check_partitions
 from .servers import check_servers
 from .settings import check_settings
 from .site import KNOWN_MIDDLEWARE, check_middleware, check_openness, check_well_known
@@ -17,6 +18,7 @@ __all__ = [
     "KNOWN_MIDDLEWARE",
     "check_middleware",
     "check_openness",
+    "check_partitions",
     "check_servers",
     "check_settings",
     "check_well_known",

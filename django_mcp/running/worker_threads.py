@@ -21,6 +21,8 @@ from asgiref.sync import ThreadSensitiveContext
 from django.db import connections
 
 from ..conf import get_settings
+from ..current_partition import PARTITION, current_partition
+from ..partitions import call_in
 from .fair_turns import FairTurns, busy
 from .thread_locals import adopt_locals, restore_context
 from .threads import DaemonThread, call_on
@@ -250,7 +252,11 @@ class _Job:
         if not self.result.cancelled():
             self._thread.close_stale_connections()
             try:
-                value = self._context.run(self._function, *self._args)
+                # No connection keeps the partition of whoever had the thread before.
+                if partition := self._context.get(PARTITION):
+                    value = self._context.run(call_in, partition, self._function, *self._args)
+                else:
+                    value = self._context.run(self._function, *self._args)
             except StopIteration as stopped:
                 # No future may have it for an exception.
                 error = RuntimeError("the function raised StopIteration")
@@ -279,6 +285,7 @@ class Lease(Executor):
     def __init__(self, threads: WorkerThreads, caller: str = "") -> None:
         self._threads = threads
         self._caller = caller
+        self._partition = current_partition()
         self._taking: asyncio.Task[WorkerThread] | None = None
         self._wanting: set[Future[Any]] = set()
         """What is to run on the thread that is being taken."""
@@ -303,6 +310,8 @@ class Lease(Executor):
             self._taking, self._wanting = asyncio.create_task(taking), set()
         outer: Future[T] = Future()
         work = partial(function, *args, **kwargs)
+        if self._partition:
+            work = partial(call_in, self._partition, work)
         if self._taking.done():
             _begin(outer, work, self._taking)
         else:

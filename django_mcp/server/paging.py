@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from django.conf import settings
 from django.utils.crypto import salted_hmac
 
+from ..current_partition import current_partition
 from ..protocol.cursors import Cursor, invalid_cursor, unseal
 from ..protocol.versions import Revision, fit
 from .exchange import Exchange
@@ -76,8 +77,11 @@ def keys(purpose: str) -> Sequence[bytes]:
 
 
 def _keys(exchange: Exchange) -> Sequence[bytes]:
-    # One list's: at another it would show where among the names there its own is.
-    return keys(f"{exchange.server_name}\0{exchange.request.method}")
+    # One list's: at another it would show where among the names there its own is. And one
+    # partition's, whose functions may list something else.
+    purpose = f"{exchange.server_name}\0{exchange.request.method}"
+    partition = current_partition()
+    return keys(f"{partition}\0{purpose}" if partition else purpose)
 
 
 @lru_cache(maxsize=64)
