@@ -63,7 +63,7 @@ def make_company(name: str) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def site(django_db_setup: None, django_db_blocker: Any, settings: Any) -> Iterator[None]:
+def site(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """Let there be a user with the same number and something of his own at each tenant."""
     with django_db_blocker.unblock():
         offers.gates.clear()
