@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from typing import Any
 
 import pytest
 
 from django_mcp.models import Session
 from django_mcp.partitions import enter_partition
+from django_mcp.store.in_flight.running_requests import StopReason
+from django_mcp.store.ledger import ledger
+from tests.support.messages import tool_call
 from tests.support.waiting import in_thread
 
+from . import offers
 from .conftest import NUMBER, legacy, modern
 
 BOTH = ("acme", "globex")
@@ -118,8 +123,6 @@ def test_an_event_is_unknown_at_another_tenant(streaming, on_loop):
         stranger = await legacy(streaming, "globex").open()
         async with stranger.listen(event) as answer:
             assert answer.status == 400
-        from . import offers
-
         offers.gates["open"].set()
         async with client.listen(event) as answer:
             assert answer.status == 200
@@ -210,8 +213,6 @@ def test_sessions_per_user_are_those_of_a_tenant(entrance, settings, on_loop):
 
 
 def test_a_cancellation_reaches_nobody_at_another_tenant(streaming, on_loop):
-    from . import offers
-
     async def main() -> None:
         mine = await legacy(streaming, "acme").open()
         other = await legacy(streaming, "globex").open()
@@ -245,5 +246,30 @@ def test_who_is_no_user_there_is_refused(entrance, on_loop):
         async with modern(entrance, "globex").call("facts") as answer:
             assert answer.status == 401
         assert (await modern(entrance, "acme").value("facts"))["where"] == "acme"
+
+    on_loop(main())
+
+
+def test_a_call_that_begins_after_another_was_ended_from_elsewhere_is_its_tenants(
+    streaming, on_loop
+):
+    """As at the end of a process, by a task that belongs to no request."""
+
+    def end_first() -> None:
+        assert offers.gates["first reached"].wait(20)
+        contextvars.Context().run(ledger().requests.running()[0].stop, StopReason.SHUTTING_DOWN)
+
+    async def main() -> None:
+        client = await legacy(streaming, "acme").open("2025-03-26")
+        batch = [tool_call("await_", 1, gate="first"), tool_call("afacts", 2)]
+        ending = asyncio.ensure_future(in_thread(end_first))
+        async with client.request("POST", batch) as answer:
+            found = {}
+            async for message in answer:
+                for each in message if isinstance(message, list) else [message]:
+                    found[each["id"]] = each
+        await ending
+        assert "error" in found[1]
+        assert found[2]["result"]["structuredContent"]["items"] == "acme's"
 
     on_loop(main())
