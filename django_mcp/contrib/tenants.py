@@ -41,7 +41,7 @@ HOST_SECONDS: Final = 10.0
 """For so long the mount remembers which tenant a host is, unless this process learns otherwise."""
 MAX_HOSTS: Final = 10_000
 """Hosts that are remembered at most."""
-LOCK_WAIT: Final = "2s"
+LOCK_WAIT: Final = "1s"
 """How long the bookkeeping waits for a lock, as while a tenant's tables are migrated: it is that
 of all tenants, and tries again.
 """

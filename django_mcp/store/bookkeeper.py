@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from typing import Final
 
-from django.db import DatabaseError, Error, connections
+from django.db import Error, connections
 
 from ..partitions import enter_for_bookkeeping
 from .database import has_collided, is_outage, shorten_lock_wait
@@ -139,6 +139,8 @@ class Bookkeeper:
         try:
             with enter_for_bookkeeping(books.partition):
                 books.keep()
+            if books.take_doubt():
+                self._end_if_gone(books)
         except Error as error:
             self._note_failure(books, error)
         except Exception as error:
@@ -155,15 +157,19 @@ class Bookkeeper:
             return
         # Tables that are not there, above all. A transaction that has failed may be open.
         connections.close_all()
-        if isinstance(error, DatabaseError) and self._is_gone(books.partition):
-            logger.info("The partition %r is no more; what runs there ends", books.partition)
-            books.abandon()
-            if not books.requests:
-                self._active.pop(books, None)
-                self._forget(books)
+        self._end_if_gone(books)
         books.note_failure(error, is_outage=False)
         level = logging.ERROR if books.failed == 2 else logging.DEBUG
         logger.log(level, "The rows of %r cannot be used: %s", books.partition, error)
+
+    def _end_if_gone(self, books: PartitionBooks) -> None:
+        if not self._is_gone(books.partition):
+            return
+        logger.info("The partition %r is no more; what runs there ends", books.partition)
+        books.abandon()
+        if not books.requests:
+            self._active.pop(books, None)
+            self._forget(books)
 
     def _visit(self) -> None:
         """Go on with the round: to the next partition, when its turn has come."""

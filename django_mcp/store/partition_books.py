@@ -10,13 +10,21 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from django.db import Error
+from django.db import DatabaseError, Error
 
+from .database import has_collided, is_outage
+from .delivery.stream_writer import WriteBatch
 from .doorbell import Doorbell
 from .in_flight.running_requests import StopReason
 from .ledger import PAUSE_SECONDS, Ledger
 from .sweep import Sweep
 
+SHARE_OF_FAILURES: Final = 0.2
+"""The part of its time for which the thread may wait for a partition that fails: others wait for
+the thread.
+"""
+LONGEST_OUTAGE_PAUSE_SECONDS: Final = 5.0
+"""Seconds after which one that was away is tried again at the latest: leases are to be renewed."""
 LONGEST_PAUSE_SECONDS: Final = 30.0
 """Seconds after which it is tried again at the latest where something else fails than a
 connection: tables that are not there, for instance."""
@@ -81,6 +89,9 @@ class PartitionBooks(Ledger):
         self._next_tick = 0.0
         self._retry_at = float("-inf")
         self._failed = 0
+        self._begun = time.monotonic()
+        """When it was last begun to look after it."""
+        self._is_in_doubt = False
         self.is_quiet = False
         """Whether there was nothing in flight when it was last looked at."""
 
@@ -119,6 +130,7 @@ class PartitionBooks(Ledger):
 
     def keep(self) -> None:
         """Do everything that is due. Within the partition; raises what has gone wrong."""
+        self._begun = time.monotonic()
         self.is_quiet, self._was_woken = not self._was_woken, False
         try:
             self.tick()
@@ -127,14 +139,25 @@ class PartitionBooks(Ledger):
         self._failed = 0
 
     def note_failure(self, error: Exception, *, is_outage: bool) -> None:
-        """Wait before it is tried again: as long as others would, or longer each time."""
+        """Wait before it is tried again: for longer the longer it took, or each time."""
         self._failed += 1
-        pause = PAUSE_SECONDS
+        took = time.monotonic() - self._begun
+        pause = min(LONGEST_OUTAGE_PAUSE_SECONDS, took * (1 / SHARE_OF_FAILURES - 1))
         if not is_outage:
             pause = min(LONGEST_PAUSE_SECONDS, PAUSE_SECONDS * 2 ** min(self._failed, 10))
-        self._retry_at = time.monotonic() + pause
+        self._retry_at = time.monotonic() + max(PAUSE_SECONDS, pause)
         if is_outage and isinstance(error, Error):
             self._log_failure(error)
+
+    def take_doubt(self) -> bool:
+        """Return whether writing has failed since the last time as it does without tables."""
+        doubt, self._is_in_doubt = self._is_in_doubt, False
+        return doubt
+
+    def _retry_later(self, batch: WriteBatch, error: Exception) -> None:
+        is_database = isinstance(error, DatabaseError)
+        self._is_in_doubt = is_database and not (has_collided(error) or is_outage(error))
+        super()._retry_later(batch, error)
 
     @property
     def failed(self) -> int:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import json
 from typing import Any
 
 import pytest
+from django.test import Client as DjangoClient
 
+from django_mcp.current_partition import current_partition
 from django_mcp.models import Session
-from django_mcp.partitions import enter_partition
+from django_mcp.partitions import enter_partition, here
 from django_mcp.store.in_flight.running_requests import StopReason
 from django_mcp.store.ledger import ledger
+from tests.support.messages import modern as in_modern_form
 from tests.support.messages import tool_call
 from tests.support.waiting import in_thread
 
 from . import offers
-from .conftest import NUMBER, legacy, modern
+from .conftest import NUMBER, leave, legacy, modern, people
 
 BOTH = ("acme", "globex")
 
@@ -236,8 +240,6 @@ def test_a_host_of_nobody_has_no_endpoint(entrance, on_loop):
 
 def test_who_is_no_user_there_is_refused(entrance, on_loop):
     def leave_out() -> None:
-        from .conftest import people
-
         with enter_partition("globex"):
             people().filter(pk=NUMBER).delete()
 
@@ -270,6 +272,18 @@ def test_a_call_that_begins_after_another_was_ended_from_elsewhere_is_its_tenant
                     found[each["id"]] = each
         await ending
         assert "error" in found[1]
-        assert found[2]["result"]["structuredContent"]["items"] == "acme's"
+        assert json.loads(found[2]["result"]["content"][0]["text"])["items"] == "acme's"
 
     on_loop(main())
+
+
+def test_a_thread_of_the_server_keeps_no_partition():
+    """Under WSGI the next request in it may be one for another page of the site."""
+    message, headers = in_modern_form("tools/call", name="facts", arguments={})
+    given = {f"HTTP_{name.upper().replace('-', '_')}": each for name, each in headers.items()}
+    given |= {"HTTP_HOST": "acme.localhost", "HTTP_X_USER": str(NUMBER), "HTTP_ACCEPT": "*/*"}
+    response = DjangoClient().post("/mcp", message, content_type="application/json", **given)
+    assert response.status_code == 200
+    assert current_partition() == ""
+    leave()
+    assert here() == ""

@@ -6,6 +6,7 @@ import asyncio
 import time
 import uuid
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -61,7 +62,7 @@ def test_a_call_that_lasts_is_a_row_of_its_tenant(entrance, on_loop, tool):
 
             async def look(gate: str = gate, tenant: str = tenant, other: str = other) -> None:
                 await in_thread(offers.gates[f"{gate} reached"].wait, 20)
-                await until(lambda: requests(tenant), ["running"])
+                await until(partial(requests, tenant), ["running"])
                 assert "running" not in await in_thread(requests, other)
                 offers.gates[gate].set()
 
@@ -70,7 +71,7 @@ def test_a_call_that_lasts_is_a_row_of_its_tenant(entrance, on_loop, tool):
                 (*_, last) = await answer.messages()
             await looking
             assert last["result"]["structuredContent"]["items"] == f"{tenant}'s"
-            await until(lambda: requests(tenant), ["answered"])
+            await until(partial(requests, tenant), ["answered"])
             await in_thread(drop_requests, tenant)
 
     on_loop(main())

@@ -1,4 +1,4 @@
-"""What changes at one tenant is told to those who listen there; elsewhere nothing of it is heard."""
+"""What changes at one tenant is told to those who listen there, and to nobody elsewhere."""
 
 from __future__ import annotations
 
