@@ -25,6 +25,8 @@ from .current_partition import current_partition, noted_partition
 
 T = TypeVar("T")
 
+__all__ = ["DatabasePartitions", "PartitionRouter", "Partitions", "enter_partition"]
+
 
 class Partitions(ABC):
     """Knows the partition of a request, all partitions, and how to enter one.

@@ -1,10 +1,10 @@
 """System checks: what a site has forgotten, before its users find out.
 
-``settings`` checks ``DJANGO_MCP`` and what it names, ``servers`` the servers in the URLconf,
-``offers`` whether clients can take what they offer, ``site`` what lies around the endpoints: other
-URLs, middleware, and whoever is let in. Importing this package registers all of them with Django,
-which ``AppConfig.ready()`` does; nothing else imports it. ``docs/reference/checks.md`` lists the
-ids.
+``settings`` checks ``DJANGO_MCP`` and what it names, ``partitions`` where tenants' rows are,
+``servers`` the servers in the URLconf, ``offers`` whether clients can take what they offer,
+``site`` what lies around the endpoints: other URLs, middleware, and whoever is let in. Importing
+this package registers all of them with Django, which ``AppConfig.ready()`` does; nothing else
+imports it. ``docs/reference/checks.md`` lists the ids.
 """
 
 from __future__ import annotations

@@ -204,8 +204,10 @@ def _middleware_path() -> str | None:
         found: Any = import_string(path)
         if isinstance(found, type) and issubclass(found, TenantMainMiddleware):
             # One that goes by something else is Django's to run: it meets the view.
-            own = found.process_request is not TenantMainMiddleware.process_request
-            return None if own else path
+            given = [
+                getattr(each, "process_request", None) for each in (found, TenantMainMiddleware)
+            ]
+            return path if given[0] is given[1] else None
     return None
 
 
