@@ -39,7 +39,7 @@ from django_mcp.store.database import has_loop
 APP: Final = "django_mcp"
 HOST_SECONDS: Final = 10.0
 """For so long the mount remembers which tenant a host is, unless this process learns otherwise."""
-MAX_HOSTS: Final = 10_000
+KNOWN_HOSTS: Final = 10_000
 """Hosts that are remembered at most."""
 LOCK_WAIT: Final = "1s"
 """How long the bookkeeping waits for a lock, as while a tenant's tables are migrated: it is that
@@ -101,7 +101,7 @@ class TenantSchemas(Partitions):
         tenant.domain_url = host
         if self._schema_of(tenant) is None or not _has_root_urls(tenant):
             return None
-        if len(self._hosts) >= MAX_HOSTS:
+        if len(self._hosts) >= KNOWN_HOSTS:
             self._hosts.clear()
         self._hosts[key] = (time.monotonic() + HOST_SECONDS, tenant)
         return self._found(request, tenant)

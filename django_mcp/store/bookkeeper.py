@@ -27,6 +27,12 @@ logger = logging.getLogger("django_mcp.store")
 
 VISIT_SECONDS: Final = 0.5
 """Seconds from one visit to the next, at least: so many partitions are gone round without haste."""
+MOST_SHARE: Final = 0.5
+"""The part of its time for which the thread looks by itself: of very many partitions where
+something is in flight, it looks at each less often.
+"""
+LONGEST_INTERVAL_SECONDS: Final = 2.0
+"""Seconds from one look at such a partition to the next, at the most."""
 LONGEST_VISIT_SECONDS: Final = 10.0
 """Seconds after which another has its turn, although there is more to clean."""
 
@@ -56,6 +62,8 @@ class Bookkeeper:
         self._visits: deque[str] = deque()
         self._visited: PartitionBooks | None = None
         self._visit_at = self._visit_until = float("-inf")
+        self._cost = 0.0
+        """Seconds that a look at a partition takes, on average."""
         self._awake = threading.Event()
         self._thread: threading.Thread | None = None
         self._is_closing = False
@@ -136,9 +144,12 @@ class Bookkeeper:
         return None if pause == float("inf") else pause
 
     def _keep(self, books: PartitionBooks) -> None:
+        begun = time.monotonic()
+        interval = len(self._active) * self._cost / MOST_SHARE
         try:
             with enter_for_bookkeeping(books.partition):
-                books.keep()
+                books.keep(min(interval, LONGEST_INTERVAL_SECONDS))
+            self._cost += (time.monotonic() - begun - self._cost) / 10
             if books.take_doubt():
                 self._end_if_gone(books)
         except Error as error:

@@ -128,14 +128,17 @@ class PartitionBooks(Ledger):
         due = now if self._was_woken else self._next_tick
         return max(0.0, due - now, self._retry_at - now)
 
-    def keep(self) -> None:
-        """Do everything that is due. Within the partition; raises what has gone wrong."""
+    def keep(self, interval: float = 0.0) -> None:
+        """Do everything that is due. Within the partition; raises what has gone wrong.
+
+        Unless it is woken, it is not due again before ``interval`` seconds.
+        """
         self._begun = time.monotonic()
         self.is_quiet, self._was_woken = not self._was_woken, False
         try:
             self.tick()
         finally:
-            self._next_tick = time.monotonic() + self._pause()
+            self._next_tick = time.monotonic() + max(interval, self._pause())
         self._failed = 0
 
     def note_failure(self, error: Exception, *, is_outage: bool) -> None:

@@ -140,19 +140,16 @@ class PartitionedLedger(Ledger):
         """Whether there is something that is still to be written."""
         return any(books.is_writing for books in self.books())
 
-    @property
-    def is_started(self) -> bool:
-        """Whether other processes are listened to."""
-        return self._started
-
     def _start(self) -> None:
-        if self.is_started:
+        if self._started or self._closing:
             return
         with self._lock:
-            # Asked again: another thread may have been faster.
-            if not (self.is_started or self._closing):
-                self._started = True
-                self.doorbell.start()
+            self._start_once()
+
+    def _start_once(self) -> None:
+        if not self._started:  # else another thread was faster
+            self.doorbell.start()
+            self._started = True
 
     def _active(self) -> list[PartitionBooks]:
         return active_books(list(self._bookkeepers.values()))

@@ -333,3 +333,19 @@ def test_a_pause_grows_where_tables_are_missing(monkeypatch):
         books.note_failure(RuntimeError(), is_outage=False)
         pauses.append(round(books.pause))
     assert pauses == [2, 4, 8, 16, 30, 30, 30]
+
+
+def test_very_many_are_looked_at_less_often(by_hand):
+    for tenant in BOTH:
+        runs(tenant)
+    ledger().tick()
+    (keeper, *_) = ledger()._bookkeepers.values()
+    keeper._cost = 0.8 / len(keeper.active())
+    ledger().tick()
+    (books, *_) = keeper.active()
+    assert 1.2 < books.pause <= 1.6
+    keeper._cost = 60.0
+    ledger().tick()
+    assert 1.9 < books.pause <= 2.0
+    books.wake()
+    assert books.pause == 0
