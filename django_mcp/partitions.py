@@ -1,7 +1,7 @@
 """Partitions: places where the rows of one tenant are, apart from those of all others.
 
 A partition is a schema of django-tenants, or a database alias. ``DJANGO_MCP["PARTITION"]`` names
-the object that knows them: :class:`django_mcp.contrib.tenants.TenantSchemas` for the one kind, a
+the object that knows them: ``django_mcp.contrib.tenants.TenantSchemas`` for the one kind, a
 subclass of :class:`DatabasePartitions` for the other, or any other :class:`Partitions`. Nothing of
 one partition is known in another: no session, token, state, cursor or event, no limit is shared.
 """

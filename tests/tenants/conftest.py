@@ -96,12 +96,16 @@ def item() -> Any:
 def empty() -> None:
     """Delete all rows of the present partition."""
     models = [each for each in apps.get_models() if each._meta.app_label not in KEPT]
+    tables = {each._meta.db_table for each in models} - {"auth_permission"}
+    wanted = [f'DELETE FROM "{table}"' for table in sorted(tables)]
     connection = connections[alias()]
-    with connection.constraint_checks_disabled(), transaction.atomic(using=alias()):
-        for model in models:
-            if model._meta.label != "auth.Permission" and not model._meta.proxy:
-                with connection.cursor() as cursor:
-                    cursor.execute(f'DELETE FROM "{model._meta.db_table}"')
+    with (
+        connection.constraint_checks_disabled(),
+        transaction.atomic(using=alias()),
+        connection.cursor() as cursor,
+    ):
+        for statement in ["; ".join(wanted)] if SCHEMAS else wanted:
+            cursor.execute(statement)
 
 
 def pytest_ignore_collect(collection_path: Any) -> bool | None:

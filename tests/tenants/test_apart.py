@@ -50,7 +50,7 @@ def test_a_function_sees_its_tenants_rows_alone(entrance, on_loop, tool):
 def test_many_at_once_see_their_own(streaming, on_loop, tool):
     async def main() -> None:
         clients = {tenant: await legacy(streaming, tenant).open() for tenant in BOTH}
-        order = BOTH * 30
+        order = BOTH * 10
         found = await asyncio.gather(*(clients[tenant].value(tool) for tenant in order))
         assert [each["items"] for each in found] == [f"{tenant}'s" for tenant in order]
 
