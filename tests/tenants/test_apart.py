@@ -20,7 +20,7 @@ from tests.support.messages import tool_call
 from tests.support.waiting import in_thread
 
 from . import offers
-from .conftest import NUMBER, leave, legacy, modern, people
+from .tenancy import NUMBER, leave, legacy, modern, people
 
 BOTH = ("acme", "globex")
 

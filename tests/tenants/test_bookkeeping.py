@@ -30,7 +30,7 @@ from tests.support.messages import response
 from tests.support.waiting import in_thread, until
 
 from . import offers
-from .conftest import NUMBER, SCHEMAS, leave, legacy, modern, people
+from .tenancy import NUMBER, SCHEMAS, leave, legacy, modern, people
 
 BOTH = ("acme", "globex")
 at_the_mount = pytest.mark.parametrize("streaming", ["mount"], indirect=True)

@@ -13,7 +13,7 @@ from django_mcp.partitions import enter_partition
 from django_mcp.store.database import alias
 from tests.support.waiting import in_thread
 
-from .conftest import SCHEMAS, leave, legacy, modern
+from .tenancy import SCHEMAS, leave, legacy, modern
 from .offers import desk
 
 BOTH = ("acme", "globex")

@@ -17,7 +17,7 @@ from django_mcp.partitions import enter_partition, here, partitions
 from django_mcp.testing import MCPClient
 from tests.support.waiting import in_thread
 
-from .conftest import NUMBER, SCHEMAS, leave, legacy, modern, people
+from .tenancy import NUMBER, SCHEMAS, leave, legacy, modern, people
 from .offers import desk
 from .wsgi import WSGI
 

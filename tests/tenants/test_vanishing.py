@@ -16,7 +16,7 @@ from django_mcp.store.ledger import ledger
 from tests.support.waiting import in_thread, until
 
 from . import offers
-from .conftest import DATABASES, NUMBER, SCHEMAS, item, leave, legacy, make_company, modern, people
+from .tenancy import DATABASES, NUMBER, SCHEMAS, item, leave, legacy, make_company, modern, people
 
 pytestmark = pytest.mark.parametrize("streaming", ["mount"], indirect=True)
 schemas_only = pytest.mark.skipif(not SCHEMAS, reason="of django-tenants")
