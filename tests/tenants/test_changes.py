@@ -13,8 +13,8 @@ from django_mcp.partitions import enter_partition
 from django_mcp.store.database import alias
 from tests.support.waiting import in_thread
 
-from .tenancy import SCHEMAS, leave, legacy, modern
 from .offers import desk
+from .tenancy import SCHEMAS, leave, legacy, modern
 
 BOTH = ("acme", "globex")
 at_the_mount = pytest.mark.parametrize("streaming", ["mount"], indirect=True)

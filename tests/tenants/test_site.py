@@ -17,8 +17,8 @@ from django_mcp.partitions import enter_partition, here, partitions
 from django_mcp.testing import MCPClient
 from tests.support.waiting import in_thread
 
-from .tenancy import NUMBER, SCHEMAS, leave, legacy, modern, people
 from .offers import desk
+from .tenancy import NUMBER, SCHEMAS, leave, legacy, modern, people
 from .wsgi import WSGI
 
 BOTH = ("acme", "globex")
