@@ -20,10 +20,12 @@ class DjangoMCPConfig(AppConfig):
         from . import checks  # noqa: F401, PLC0415
         from .server import model_signals  # noqa: PLC0415
         from .store.access.user_deletion import watch_users  # noqa: PLC0415
-        from .store.ledger import ledger  # noqa: PLC0415
+        from .store.ledger import install, ledger  # noqa: PLC0415
+        from .store.partitioned_ledger import make_ledger  # noqa: PLC0415
         from .store.sessions import session_cache  # noqa: PLC0415
 
         model_signals.connect_deferred()
+        install(make_ledger)
         session_cache.install(lambda: ledger().clear_session_caches())
         watch_users()
         autodiscover_modules("mcp")

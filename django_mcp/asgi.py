@@ -26,6 +26,7 @@ from .http.event_stream import EventStream
 from .http.languages import language_of
 from .http.lifespan import Lifespan
 from .http.mount_request import MountRequest
+from .http.partition_of_request import NOT_HERE
 from .http.replies import Reply
 from .http.request import Endpoint
 from .routing import Chain, find_endpoints, rest_of
@@ -67,6 +68,10 @@ def mount(application: Callable[..., Awaitable[None]]) -> Application:
             with translation.override(language):
                 reply = await answering
         del request, answering
+        if reply is NOT_HERE:
+            # Nothing of its body has been read. Django may have something else at this host.
+            await application(scope, receive, _closing(send, scope))
+            return
         events = await _send(reply, scope, send)
         if events is not None:
             await _Sender(events, send).show(receive)

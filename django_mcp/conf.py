@@ -99,6 +99,7 @@ class Settings:
     strict_arguments: bool = True
     list_ttl_seconds: CountOrZero = 60
     database: str = "default"
+    partition: str | None = None
     session_idle_seconds: Count = 24 * 60 * 60
     session_max_age_seconds: Count = 30 * 24 * 60 * 60
     session_cache: str = ""

@@ -13,6 +13,8 @@ from django.conf import settings
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
+# It cannot be imported without the settings of a site with tenants. Nothing of it is linked to.
+sys.modules["django_tenants"] = None  # type: ignore[assignment]
 # What docstrings and snippets import may define models; nothing asks a database.
 DJANGO_APPS = [f"django.contrib.{name}" for name in ("admin", "auth", "contenttypes")]
 settings.configure(INSTALLED_APPS=[*DJANGO_APPS, "django_mcp", "django_mcp.contrib.tokens"])

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..current_partition import current_partition
+
 Guard = Callable[[Any], bool]
 """Says whether a user may go on with what was begun. May touch the database."""
 
@@ -46,9 +48,15 @@ class Principal:
 
     @property
     def limit_key(self) -> str:
-        """Whom limits take the caller for; empty for callers of whom nothing is known."""
+        """Whom limits take the caller for; empty for callers of whom nothing is known.
+
+        In each partition it is somebody else.
+        """
+        partition = current_partition()
         if self.limited_as:
-            return self.limited_as
+            return f"{partition}\n{self.limited_as}" if partition else self.limited_as
         key = getattr(self.user, "pk", None)
-        is_known = self.client_id or not (key is None or key == "")
-        return f"{'' if key is None else key}\n{self.client_id}" if is_known else ""
+        if not self.client_id and (key is None or key == ""):
+            return ""
+        known = f"{'' if key is None else key}\n{self.client_id}"
+        return f"{partition}\n{known}" if partition else known

@@ -1,14 +1,15 @@
 """System checks: what a site has forgotten, before its users find out.
 
-``settings`` checks ``DJANGO_MCP`` and what it names, ``servers`` the servers in the URLconf,
-``offers`` whether clients can take what they offer, ``site`` what lies around the endpoints: other
-URLs, middleware, and whoever is let in. Importing this package registers all of them with Django,
-which ``AppConfig.ready()`` does; nothing else imports it. ``docs/reference/checks.md`` lists the
-ids.
+``settings`` checks ``DJANGO_MCP`` and what it names, ``partitions`` where tenants' rows are,
+``servers`` the servers in the URLconf, ``offers`` whether clients can take what they offer,
+``site`` what lies around the endpoints: other URLs, middleware, and whoever is let in. Importing
+this package registers all of them with Django, which ``AppConfig.ready()`` does; nothing else
+imports it. ``docs/reference/checks.md`` lists the ids.
 """
 
 from __future__ import annotations
 
+from .partitions import check_partitions
 from .servers import check_servers
 from .settings import check_settings
 from .site import (
@@ -24,6 +25,7 @@ __all__ = [
     "check_call_context",
     "check_middleware",
     "check_openness",
+    "check_partitions",
     "check_servers",
     "check_settings",
     "check_well_known",

@@ -16,6 +16,7 @@ from ..conf import Settings, get_settings
 from ..http.request import Endpoint
 from ..routing import find_endpoints, path_of
 from ..well_known import catch_all, probes
+from .partitions import replaced_middleware
 from .settings import AUTH_HINT, are_settings_valid
 
 PUBLIC_HINT: Final = (
@@ -95,7 +96,8 @@ def check_well_known(**kwargs: Any) -> list[CheckMessage]:
 @register
 def check_middleware(**kwargs: Any) -> list[CheckMessage]:
     """Check what the mount bypasses, where the ASGI application has one."""
-    unknown = [name for name in django_settings.MIDDLEWARE if name not in KNOWN_MIDDLEWARE]
+    known = {*KNOWN_MIDDLEWARE, *replaced_middleware()}
+    unknown = [name for name in django_settings.MIDDLEWARE if name not in known]
     if not unknown or not _has_mount():
         return []
     message = f"The mount answers MCP requests without this middleware: {', '.join(unknown)}."

@@ -19,6 +19,7 @@ from django.views.decorators.debug import sensitive_variables
 
 from ..auth import Principal, Refusal, public
 from ..conf import Settings, get_settings, get_site_settings
+from ..current_partition import current_partition
 from ..protocol import headers, lifecycle, messages
 from ..protocol.errors import ErrorCode, MCPError
 from ..protocol.lifecycle import SessionInfo
@@ -89,7 +90,9 @@ async def authenticate(
     if not isinstance(principal, Principal):
         principal = _principal(principal, request, name)
     django_request.user = principal.user
-    runner.limit_key = key = principal.limit_key or rate_limits.address_key(request.address)
+    runner.limit_key = key = principal.limit_key or rate_limits.address_key(
+        request.address, current_partition()
+    )
     return Caller(request, server, name, principal, key, auth is public, settings, runner)
 
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from ..conf import get_settings
+from ..current_partition import current_partition
 from ..protocol.errors import MCPError, TooManyRequests, Unavailable
 
 RETRY_AFTER_SECONDS: Final = 30
@@ -32,6 +33,8 @@ class Connection:
     """The session whose own stream it shows."""
     _end: Callable[[], None] = lambda: None
     _makes_room: bool = False
+    partition: str = field(default_factory=current_partition)
+    """Where its session is."""
 
     def end_by(self, end: Callable[[], None]) -> None:
         """Have ``end`` called, perhaps at once, when it is to make room for a newer one."""
@@ -122,7 +125,8 @@ class Connections:
     def _older(self, connection: Connection) -> Connection | None:
         if connection.session is None:
             return None
-        return next((each for each in self._open if each.session == connection.session), None)
+        wanted = (connection.session, connection.partition)
+        return next((each for each in self._open if (each.session, each.partition) == wanted), None)
 
     def _forget_left(self) -> None:
         while self.left:

@@ -15,6 +15,7 @@ from ..store.sessions.finding import digest
 from ..store.sessions.session_rows import end_session
 from . import admission, cors, replies
 from .get_stream import handle_get
+from .partition_of_request import NOT_HERE, enter_partition_of
 from .post import handle_post, id_of
 from .rate_limits import address_key
 from .replies import Forbidden, Refused, Reply, refuse
@@ -26,12 +27,18 @@ _REFUSED_BODY_BYTES = 4096
 
 async def respond(request: IncomingRequest, endpoint: Endpoint, runner: Runner) -> Reply:
     """Answer any HTTP request to an endpoint. Never raises."""
+    inside = None
     try:
         admission.check_source(request)
         if request.method == "OPTIONS":
             return cors.preflight(request)
+        settings = get_settings()
+        if settings.partition is not None:
+            inside = await enter_partition_of(request, runner)
+            if inside is None:
+                return NOT_HERE
         try:
-            caller = await admission.authenticate(request, endpoint, get_settings(), runner)
+            caller = await admission.authenticate(request, endpoint, settings, runner)
         except (Forbidden, TryLater) as refused:
             # Either may be asked again: the one with other credentials, the other after a while. A
             # client that waits for the answer finds it by the id.
@@ -40,6 +47,9 @@ async def respond(request: IncomingRequest, endpoint: Endpoint, runner: Runner) 
             reply = await (handle_post(caller) if request.method == "POST" else _handle(caller))
     except Exception as failure:
         reply = replies.failed(failure, None, request)
+    finally:
+        if inside is not None:
+            inside.__exit__(None, None, None)
     if request.method == "HEAD":
         reply = Reply(reply.status, b"", reply.headers, reply.events)
     return reply if request.origin is None else cors.share(request, reply)

@@ -91,7 +91,7 @@ def note_room(reader: StreamReader) -> None:
     """Let a reader go on whose client has caught up."""
     if not reader.ready:
         reader.ready = True
-        ledger().look_now()
+        ledger().look_now(reader.partition)
 
 
 class EventStream:

@@ -118,7 +118,7 @@ def _connect(
     ledger().access_watch.watch(reader, caller.principal, queue.finish)
     if listener is not None:
         ledger().changes.add(listener)
-    ledger().look_now()
+    ledger().look_now(reader.partition)
     return replies.stream(shown)
 
 
@@ -155,7 +155,7 @@ def _leave(
     ledger().access_watch.unwatch(reader)
     if listener is not None:
         ledger().changes.remove(listener)
-        ledger().run(lambda: stream_rows.leave(reader.stream, reader.epoch))
+        ledger().run(lambda: stream_rows.leave(reader.stream, reader.epoch), reader.partition)
 
 
 def _open_own(session: SessionInfo) -> Stream:

@@ -59,9 +59,10 @@ async def count(message: messages.Request | messages.Notification, caller: Calle
 
 
 @lru_cache(maxsize=1024)
-def address_key(address: str) -> str:
+def address_key(address: str, partition: str = "") -> str:
     """Return whom limits take a caller for of whom nothing is known but the address."""
-    return f"at {_neighbourhood(address)}"
+    key = f"at {_neighbourhood(address)}"
+    return f"{partition}\n{key}" if partition else key
 
 
 def _spend_if_allowed(charges: list[Charge], tool: Tool | None, user: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
+from ..partitions import enter_partition, here, partitions
 from ..store import cleanup
 from .extensions import command_modules
 
@@ -33,10 +34,31 @@ def add_prune(subcommands: argparse._SubParsersAction[CommandParser]) -> None:
 
 
 def prune(command: BaseCommand, options: dict[str, Any]) -> None:
-    """Remove what is due, and say how much of each kind that was.
+    """Remove what is due, and say how much of each kind that was: in all partitions, or in the
+    one in which it is run.
 
     It may be ended at any point, and run beside itself and everything else.
     """
+    kind = partitions()
+    if kind is None or here():
+        _prune(command, options)
+        return
+    failed = []
+    for name in kind.all():
+        if options["verbosity"]:
+            command.stdout.write(command.style.MIGRATE_HEADING(name))
+        try:
+            with enter_partition(name):
+                _prune(command, options)
+        except CommandError as error:
+            # The others are not to wait until somebody has mended this one.
+            command.stderr.write(str(error), command.style.ERROR)
+            failed.append(name)
+    if failed:
+        raise CommandError(f"Not everything was removed in: {', '.join(failed)}.")
+
+
+def _prune(command: BaseCommand, options: dict[str, Any]) -> None:
     found = False
     for kind in _kinds():
         number = _number(kind, options)

@@ -8,6 +8,7 @@ from typing import Any, Final, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from ..conf import get_settings
+from ..current_partition import current_partition
 from ..store.prepared import MOST
 from .eager_tasks import keep, start
 from .fair_turns import busy
@@ -97,11 +98,12 @@ def _settle(answer: asyncio.Future[Any], settle: Callable[[Any], None], value: A
 
 
 def batch_loader(find: Callable[[Sequence[K]], Mapping[K, T]]) -> BatchLoader[K, T]:
-    """Return what gathers the questions to ``find`` on the present loop."""
+    """Return what gathers the questions to ``find`` on the present loop, in this partition."""
     mine = _by_loop.setdefault(asyncio.get_running_loop(), {})
-    if find not in mine:
-        mine[find] = BatchLoader(find)
-    return mine[find]
+    key = (find, current_partition())
+    if key not in mine:
+        mine[key] = BatchLoader(find)
+    return mine[key]
 
 
 _by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Any, BatchLoader[Any, Any]]]

@@ -74,7 +74,7 @@ class ListenPeer(StreamPeer):
         if self._listener is not None:
             ledger().changes.remove(self._listener)
         if self._writer.wants_rows:
-            ledger().run(lambda: end_listening(self._call.id))
+            ledger().run(lambda: end_listening(self._call.id), self._call.partition)
 
     def _register(self, wanted: Mapping[Topic, Notification]) -> ChangeListener:
         owned = {"owner": ledger().process_id, "channel": ledger().channel()}

@@ -256,7 +256,7 @@ class StoredPeer(CallPeer):
         return waiting
 
     def _give_up(self, question: QuestionRecord) -> AnswerTimedOut:
-        ledger().run(lambda: request_rows.time_out(question))
+        ledger().run(lambda: request_rows.time_out(question), self._call.partition)
         self._withdraw(question, "The answer took too long")
         return _timed_out(question)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from ..auth import Guard
+from ..current_partition import current_partition, noted_partition
 from ..protocol.errors import (
     ErrorCode,
     MCPError,
@@ -134,7 +135,11 @@ class RunningCall(RunningRequest):
         If it has not ended by then, ``ended`` is called when it has.
         """
         self._loop = asyncio.get_running_loop()
-        task = start(self.run(runner))
+        if self.partition == current_partition():
+            task = start(self.run(runner))
+        else:  # one of a batch, after another that was ended from somewhere else
+            with noted_partition(self.partition):
+                task = start(self.run(runner))
         if self.outcome is None:
             self._task, self._ended = keep(task), ended
 

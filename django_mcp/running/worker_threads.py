@@ -22,6 +22,8 @@ from asgiref.sync import ThreadSensitiveContext
 from django.db import connections
 
 from ..conf import get_settings
+from ..current_partition import PARTITION, current_partition
+from ..partitions import call_in, enter_partition
 from ..protocol.errors import Unavailable
 from ..server.errors import NoThreadFree
 from .fair_turns import FairTurns, busy
@@ -305,7 +307,11 @@ class _Job:
         if not self.result.cancelled():
             self._thread.close_stale_connections()
             try:
-                value = self._context.run(self._function, *self._args)
+                # No connection keeps the partition of whoever had the thread before.
+                if partition := self._context.get(PARTITION):
+                    value = self._context.run(call_in, partition, self._function, *self._args)
+                else:
+                    value = self._context.run(self._function, *self._args)
             except StopIteration as stopped:
                 # No future may have it for an exception.
                 error = RuntimeError("the function raised StopIteration")
@@ -336,9 +342,12 @@ class Lease(Executor):
     ) -> None:
         self._threads = threads
         self._caller = caller
+        if call_context is not None and current_partition():
+            call_context = partial(_within_partition, current_partition(), call_context)
         self._call_context = call_context
         self.has_begun = False
         """Whether the function has begun, so that no thread is a failure of its own."""
+        self._partition = current_partition()
         self._taking: asyncio.Task[WorkerThread] | None = None
         self._wanting: set[Future[Any]] = set()
         """What is to run on the thread that is being taken."""
@@ -363,6 +372,8 @@ class Lease(Executor):
             self._taking, self._wanting = asyncio.create_task(taking), set()
         outer: Future[T] = Future()
         work = partial(function, *args, **kwargs)
+        if self._partition:
+            work = partial(call_in, self._partition, work)
         if self._taking.done():
             self._begin(outer, work, self._taking)
         else:
@@ -469,6 +480,12 @@ async def close_worker_threads() -> None:
     if found is not None:
         for threads in vars(found).values():
             await threads.close()
+
+
+@contextmanager
+def _within_partition(partition: str, call_context: CallContext) -> Iterator[None]:
+    with enter_partition(partition), call_context():
+        yield
 
 
 def _chain(inner: Future[T], outer: Future[T]) -> None:

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.utils import translation
 from django.utils.crypto import salted_hmac
 
+from ..current_partition import current_partition
 from ..protocol.cursors import Cursor, invalid_cursor, unseal
 from ..protocol.versions import Revision, fit
 from .exchange import Exchange
@@ -77,8 +78,11 @@ def keys(purpose: str) -> Sequence[bytes]:
 
 
 def _keys(exchange: Exchange) -> Sequence[bytes]:
-    # One list's: at another it would show where among the names there its own is.
-    return keys(f"{exchange.server_name}\0{exchange.request.method}")
+    # One list's: at another it would show where among the names there its own is. And one
+    # partition's, whose functions may list something else.
+    purpose = f"{exchange.server_name}\0{exchange.request.method}"
+    partition = current_partition()
+    return keys(f"{partition}\0{purpose}" if partition else purpose)
 
 
 @lru_cache(maxsize=64)

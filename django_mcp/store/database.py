@@ -15,6 +15,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..conf import get_settings
 from ..forks import jitter
+from ..partitions import here, partitions
 from ..protocol.errors import Unavailable
 
 logger = logging.getLogger("django_mcp.store")
@@ -32,8 +33,16 @@ _COLLIDED: Final = ("40001", "40P01", (1205,), (1213,))
 
 
 def alias() -> str:
-    """Return the database alias of all protocol rows: reads too, since a replica may lag."""
-    return get_settings().database
+    """Return the database alias of all protocol rows: reads too, since a replica may lag.
+
+    Where there are partitions, of those of the present one.
+    """
+    settings = get_settings()
+    if settings.partition is None:
+        return settings.database
+    kind = partitions()
+    assert kind is not None
+    return kind.database(here())
 
 
 def is_in_transaction() -> bool:
@@ -104,12 +113,12 @@ def in_batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
         yield items[start : start + BATCH_SIZE]
 
 
-def shorten_lock_wait() -> None:
+def shorten_lock_wait(using: str | None = None) -> None:
     """Let this thread give up soon where SQLite is locked: it will try again.
 
     A function of the site may keep the only lock for writing as long as it likes.
     """
-    connection = connections[alias()]
+    connection = connections[using or alias()]
     if connection.vendor == "sqlite":
         settings = connection.settings_dict
         options = {**settings["OPTIONS"], "timeout": LOCK_WAIT_SECONDS}

@@ -47,8 +47,8 @@ SEND_UNWRITTEN_SECONDS: Final = 2.0
 class Ledger:
     """The bookkeeping of one process. Everything but :meth:`tick` is safe from any thread."""
 
-    def __init__(self) -> None:
-        self.process_id = secrets.token_hex(16)
+    def __init__(self, process_id: str | None = None) -> None:
+        self.process_id = process_id or secrets.token_hex(16)
         forget = session_cache.memory().clear
         self.doorbell = Doorbell(self.process_id, self.look_now, self._look_for_changes, forget)
         self.readers = StreamReaders(lambda: self.doorbell.channel)
@@ -107,8 +107,11 @@ class Ledger:
         if self.is_resting:
             self.start_looking()
 
-    def run(self, job: Callable[[], None]) -> None:
-        """Run something small that needs the database, soon, with nobody waiting for it."""
+    def run(self, job: Callable[[], None], partition: str | None = None) -> None:
+        """Run something small that needs the database, soon, with nobody waiting for it.
+
+        ``partition`` is where, unless it is the present one.
+        """
         self._jobs.append(job)
         self.wake()
 
@@ -117,13 +120,16 @@ class Ledger:
         if self.use:
             self.run(lambda: self.use.write(at_once=True))
 
-    def look_now(self) -> None:
-        """Look at once: there is something to read."""
+    def look_now(self, partition: str | None = None) -> None:
+        """Look at once: there is something to read; in one ``partition``, or in whatever one."""
         self._is_due = True
         self.wake()
 
-    def publish_later(self, server: str, topics: Iterable[Topic]) -> None:
-        """Write soon that topics have changed, for a thread that cannot do so itself."""
+    def publish_later(self, server: str, topics: Iterable[Topic], partition: str = "") -> None:
+        """Write soon that topics have changed, for a thread that cannot do so itself.
+
+        ``partition`` is where; "" stands for all of them.
+        """
         self.changes.publish_later(server, topics)
         self.wake()
 
@@ -362,7 +368,14 @@ class Ledger:
                 return
 
 
-ledger: Final = PerProcess(Ledger)
+def install(make: Callable[[], Ledger]) -> None:
+    """Have ``make`` make the ledgers of processes that have none yet."""
+    global _make
+    _make = make
+
+
+_make: Callable[[], Ledger] = Ledger
+ledger: Final = PerProcess(lambda: _make())
 """Returns this process's ledger; a fork gets one of its own."""
 
 

@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 from django.db import DatabaseError, InterfaceError, OperationalError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from ..partitions import enter_partition, here, partitions
 from ..protocol.topics import Topic
 from .changes import change_log
 from .database import alias, has_loop, with_retries
@@ -85,20 +86,20 @@ class _TransactionChanges:
     """
 
     def __init__(self) -> None:
-        self._topics: dict[str, dict[Topic, None]] = defaultdict(dict)
+        self._topics: dict[tuple[str, str], dict[Topic, None]] = defaultdict(dict)
         self.is_written = False
         """Whether its transaction has ended; an error that somebody keeps may keep it as well."""
 
     def add(self, server: str, topic: Topic) -> None:
-        """Add a topic."""
-        self._topics[server][topic] = None
+        """Add a topic of the present partition."""
+        self._topics[here(), server][topic] = None
 
     def write(self) -> None:
         """Tell everything that has been added since the last time."""
         self.is_written = True
         topics, self._topics = self._topics, defaultdict(dict)
-        for server, each in topics.items():
-            _write(server, each)
+        for (partition, server), each in topics.items():
+            _write(partition, server, each)
 
 
 # Held by the hooks alone: a transaction that is rolled back drops them, and its changes with them.
@@ -114,26 +115,35 @@ def _publish(server: str, topic: Topic, using: str | None) -> None:
         changes.add(server, topic)
         transaction.on_commit(changes.write, using=connection.alias)
     if not opened:
-        _write(server, [topic])
+        _write(here(), server, [topic])
 
 
-def _write(server: str, topics: Collection[Topic]) -> None:
-    """Write what has been committed.
+def _write(partition: str, server: str, topics: Collection[Topic]) -> None:
+    """Write what has been committed: in a partition, or where there are some, in all of them.
 
     In the present thread, so that it is there when the caller goes on, or ends; but asynchronous
     code must not touch the database, and a transaction that is still open would keep the counter
     to itself.
     """
+    kind = partitions()
     if has_loop() or _is_occupied():
-        ledger().publish_later(server, topics)
-        return
+        ledger().publish_later(server, topics, partition)
+    elif kind is None:
+        _write_here("", server, topics)
+    else:
+        for each in [partition] if partition else list(kind.all()):
+            with enter_partition(each):
+                _write_here(each, server, topics)
+
+
+def _write_here(partition: str, server: str, topics: Collection[Topic]) -> None:
     try:
         if with_retries(lambda: change_log.write(server, topics)):
             ledger().wake_everybody()
     except (OperationalError, InterfaceError) as error:
         # The connection broke, or the database is away: the ledger tries until it is back.
         logger.warning("A change is announced later: %s: %s", server, error)
-        ledger().publish_later(server, topics)
+        ledger().publish_later(server, topics, partition)
     except DatabaseError:
         # What has changed is committed; nobody could undo it if this were raised.
         logger.exception("A change could not be announced: %s", server)

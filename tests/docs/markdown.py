@@ -13,6 +13,8 @@ and one that stands alone chooses the project in which the page goes on:
     <!-- project: tutorial -->          a copy of what the tutorial ends with; so begins every page
     <!-- project: empty -->             an empty directory
     <!-- project: demo -->              the example project, as a clone of the repository has it
+    <!-- project: postgresql -->        an empty directory; what follows is run where DATABASE_URL
+                                        is that of PostgreSQL, on its server
 
 Python is always a file or run. What goes into a file says so to readers, who do not see these
 comments, in its first line: ``# shop/mcp.py``, or ``# shop/mcp.py, at the end`` where it is added.
@@ -30,7 +32,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOT_PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
-PROJECTS = ("tutorial", "empty", "demo")
+PROJECTS = ("tutorial", "empty", "demo", "postgresql")
 
 ALLOWED = {
     "python": {"file", "append", "run"},

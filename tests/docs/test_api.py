@@ -28,7 +28,9 @@ def named() -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "module", ["", ".auth", ".content", ".testing", ".client"], ids=lambda name: name or "top"
+    "module",
+    ["", ".auth", ".content", ".testing", ".client", ".partitions"],
+    ids=lambda name: name or "top",
 )
 def test_every_public_name_is_on_the_page(module: str):
     name = f"django_mcp{module}"

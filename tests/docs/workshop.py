@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
 
 from .markdown import ROOT, Snippet, snippets, text_of
 from .project import Project, free_port
 
+DATABASE = "mcp_offices"
+"""What pages make on the server."""
+DROP = ("dropdb", "--if-exists", "--force", DATABASE)
 TUTORIAL = "docs/tutorial/first-server.md"
 
 
@@ -28,7 +37,11 @@ class Workshop:
             self._tutorial()
         else:
             for base, own in _by_project(page, first="tutorial"):
-                self._build(base, own)
+                if base != "postgresql":
+                    self._build(base, own)
+                elif (url := os.environ.get("DATABASE_URL", "")).startswith("postgres"):
+                    with scratch_database(url):
+                        self._build(base, own)
 
     def _build(self, base: str, own: list[Snippet]) -> Path:
         project = self._begin(base)
@@ -47,7 +60,7 @@ class Workshop:
         logs = place / "logs"
         logs.mkdir(parents=True)
         project = Project(place / "project", logs, port=self._port)
-        if name == "empty":
+        if name in ("empty", "postgresql"):
             project.root.mkdir()
         elif name == "demo":
             project.settings = "example_project.settings"
@@ -61,6 +74,22 @@ class Workshop:
             ((base, own),) = _by_project(TUTORIAL, first="empty")
             self._made = self._build(base, own)
         return self._made
+
+
+@contextmanager
+def scratch_database(url: str) -> Iterator[None]:
+    """Let the commands of a page find the server, and leave no database behind on it."""
+    parts = urlsplit(url)
+    server = {"HOST": parts.hostname, "PORT": parts.port, "USER": parts.username}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {**server, "PASSWORD": parts.password}.items():
+            if value:
+                patch.setenv(f"PG{name}", str(value))
+        subprocess.run(DROP, check=True)
+        try:
+            yield
+        finally:
+            subprocess.run(DROP, check=True)
 
 
 def _copy_demo(place: Path) -> None:

@@ -17,6 +17,8 @@ import secrets
 import string
 import zlib
 
+from ...partitions import here
+
 SCHEME = "mcp_"
 PATTERN = re.compile(r"mcp_[0-9A-Za-z]{49}")  # what to give to a secret scanner
 PREFIX_LENGTH = 12  # of 49 characters, 8 are shown: 208 bits stay unknown
@@ -41,7 +43,12 @@ def is_well_formed(secret: str) -> bool:
 
 
 def digest_of(secret: str) -> str:
-    """Return what is stored of a secret."""
+    """Return what is stored of a secret: in each partition something else.
+
+    So a token opens the one in which it was issued, also where all share the table.
+    """
+    if partition := here():
+        secret = f"{partition}\0{secret}"
     return hashlib.sha256(secret.encode()).hexdigest()
 
 

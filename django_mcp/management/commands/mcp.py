@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from django.apps import apps
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from ...partitions import enter_partition, partitions
 from ..extensions import command_modules
 from ..listing import add_list
 from ..prune import add_prune
@@ -19,6 +21,7 @@ OPTIONAL = {"token": "django_mcp.contrib.tokens"}
 # Of Django's options those that people are used to write last: flags, and such as take a value.
 FLAGS = ("--traceback", "--no-color", "--force-color", "--skip-checks")
 VALUES = ("--settings", "--pythonpath")
+PARTITION = "--partition"
 
 
 class Subparser(CommandParser):
@@ -31,7 +34,7 @@ class Subparser(CommandParser):
         self.add_argument("-v", "--verbosity", type=int, choices=range(4), **unless_given)
         for option in FLAGS:
             self.add_argument(option, action="store_true", **unless_given)
-        for option in VALUES:
+        for option in (*VALUES, PARTITION):
             self.add_argument(option, **unless_given)
 
 
@@ -42,6 +45,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Add our own commands and those of all installed apps."""
+        parser.add_argument(
+            PARTITION, metavar="NAME", help="The tenant to work for, where PARTITION is set."
+        )
         subcommands: argparse._SubParsersAction[CommandParser] = parser.add_subparsers(
             title="commands", metavar="command", required=True, parser_class=Subparser
         )
@@ -54,8 +60,20 @@ class Command(BaseCommand):
                 _add_missing(subcommands, name=name, app=app)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Run what the chosen command has set as ``run``."""
-        options["run"](self, options)
+        """Run what the chosen command has set as ``run``, in the partition that is named."""
+        with _entered(options.get("partition")):
+            options["run"](self, options)
+
+
+def _entered(name: str | None) -> AbstractContextManager[None]:
+    if name is None:
+        return nullcontext()
+    kind = partitions()
+    if kind is None:
+        raise CommandError('There are no partitions: set DJANGO_MCP["PARTITION"], or leave it out.')
+    if name not in (known := list(kind.all())):
+        raise CommandError(f"There is no partition {name!r} among these: {', '.join(known)}.")
+    return enter_partition(name)
 
 
 def _add_missing(

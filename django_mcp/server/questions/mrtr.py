@@ -16,6 +16,7 @@ from uuid import UUID, uuid4
 from django.core import signing
 
 from ...conf import get_settings
+from ...current_partition import current_partition
 from ...protocol.errors import invalid_params
 from ..errors import InputRequired, QuestionFailed, ToolError
 from ..exchange import Exchange
@@ -153,7 +154,7 @@ def responses_of(exchange: Exchange) -> dict[str, Any]:
 
 def seal(state: dict[str, Any]) -> str:
     """Return ``state`` as text that is signed with ``SECRET_KEY``, and has the time."""
-    return signing.dumps(state, salt=_SALT, compress=True)
+    return signing.dumps(state, salt=_salt(), compress=True)
 
 
 def unseal(text: str) -> dict[str, Any]:
@@ -163,10 +164,16 @@ def unseal(text: str) -> dict[str, Any]:
     """
     max_age = get_settings().state_max_age_seconds
     try:
-        state: dict[str, Any] = signing.loads(text, salt=_SALT, max_age=max_age)
+        state: dict[str, Any] = signing.loads(text, salt=_salt(), max_age=max_age)
     except signing.BadSignature as error:
         raise StateRefused(str(error)) from error
     return state
+
+
+def _salt() -> str:
+    # What was sealed in one partition was not sealed in another.
+    partition = current_partition()
+    return f"{_SALT}\0{partition}" if partition else _SALT
 
 
 def _unsealed(text: str, call: CallIdentity) -> Mapping[str, Any]:

@@ -19,6 +19,7 @@ from django.db.models import F, QuerySet
 
 from ...auth import Principal
 from ...conf import get_settings
+from ...current_partition import current_partition
 from ...models import OutgoingMessage, Session, Stream, Subscription
 from ...protocol.messages import encode, notification
 from ...protocol.topics import LISTS, Topic, TopicKind
@@ -55,6 +56,8 @@ class GetStreamListener:
     """Whose it is."""
     may_read: Callable[[str, Any], bool] | None = None
     """Says of a URI and a user whether the one may be read by the other, if not all are by all."""
+    partition: str = field(default_factory=current_partition)
+    """Where its rows are."""
     epoch: int = field(init=False)
 
     def __post_init__(self) -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from django.db import InterfaceError, OperationalError
 
+from ...current_partition import current_partition
 from ...protocol.topics import Topic
 from . import change_log, fanout
 from .change_log import ChangesSince, TopicKey
@@ -40,6 +41,8 @@ class ChangeListener:
     """The number of the last change that it has been notified of."""
     deliver: Callable[[Sequence[str]], None]
     ready: Callable[[], bool]
+    partition: str = field(default_factory=current_partition)
+    """Where its rows are."""
 
     def take(self, news: ChangesSince) -> None:
         """Deliver what is new to it."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+from ...current_partition import current_partition
 from ...ids import NewId, new_id
 from ...models import OutgoingMessage, PendingRequest
 from ...protocol.messages import RequestId, encode
@@ -38,6 +39,8 @@ class CallRecord:
         self.name = name
         self.started = time.monotonic()
         """By this process's clock; the row is dated by the database's."""
+        self.partition = current_partition()
+        """Where its rows are."""
 
     @property
     def age(self) -> timedelta:

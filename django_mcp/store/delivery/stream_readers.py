@@ -8,10 +8,11 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 from ...conf import get_settings
+from ...current_partition import current_partition
 from ...models import Stream
 from . import stream_rows
 from .records import StoredMessage
@@ -37,6 +38,8 @@ class StreamReader:
     """Whether it takes more: a slow client must not fill the memory."""
     gone: bool = False
     """Whether the connection has ended, so that nothing may be noted as delivered on it."""
+    partition: str = field(default_factory=current_partition)
+    """Where its rows are."""
 
     def show(self, messages: Sequence[StoredMessage]) -> None:
         """Deliver messages, and note how far it is."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ...conf import get_settings
+from ...current_partition import current_partition
 from ...ids import NewId
 from ...protocol.errors import cancelled, internal_error
 from ...protocol.messages import encode, error_response
@@ -123,6 +124,8 @@ class StreamWriter:
         """When, by the monotonic clock, what it has to write is to be written; 0 for at once."""
         self.unwritten: list[bytes] = []
         """What its calls have said, if they had ended before it became rows."""
+        self.partition = current_partition()
+        """Where its rows are."""
         self._submit = submit
         self._lock = threading.Lock()
         self._calls: list[CallRecord] = []
@@ -149,6 +152,7 @@ class StreamWriter:
 
     def begin(self, call: CallRecord) -> None:
         """Note a call; it has a row if the POST has."""
+        self.partition = call.partition  # it may be made in whatever thread
         with self._lock:
             self._calls.append(call)
             if self._open:

@@ -16,6 +16,7 @@ from django.db.models.functions import Cast
 
 from ...clock import DatabaseNow
 from ...conf import get_settings
+from ...current_partition import current_partition
 from ...models import Session
 from ...protocol.lifecycle import Sender, SessionInfo
 from ...protocol.versions import BY_NAME
@@ -32,7 +33,9 @@ SHORT_CHARACTERS: Final = 1_000
 
 
 def digest(secret: str) -> str:
-    """Return what is stored of an ``Mcp-Session-Id``."""
+    """Return what is stored of an ``Mcp-Session-Id``: in each partition something else."""
+    if partition := current_partition():
+        secret = f"{partition}\0{secret}"
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
