@@ -13,7 +13,6 @@ from typing import Final
 from django.db import DatabaseError, Error
 
 from .database import has_collided, is_outage
-from .delivery.stream_writer import WriteBatch
 from .doorbell import Doorbell
 from .in_flight.running_requests import StopReason
 from .ledger import PAUSE_SECONDS, Ledger
@@ -157,10 +156,10 @@ class PartitionBooks(Ledger):
         doubt, self._is_in_doubt = self._is_in_doubt, False
         return doubt
 
-    def _retry_later(self, batch: WriteBatch, error: Exception) -> None:
-        is_database = isinstance(error, DatabaseError)
-        self._is_in_doubt = is_database and not (has_collided(error) or is_outage(error))
-        super()._retry_later(batch, error)
+    def _log_failure(self, error: Exception) -> None:
+        if isinstance(error, DatabaseError) and not (has_collided(error) or is_outage(error)):
+            self._is_in_doubt = True
+        super()._log_failure(error)
 
     @property
     def failed(self) -> int:

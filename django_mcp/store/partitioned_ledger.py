@@ -36,9 +36,6 @@ from .sweep import ROUND_SECONDS
 
 logger = logging.getLogger("django_mcp.store")
 
-BooksOf = Callable[[str], PartitionBooks]
-Everywhere = Callable[[], list[PartitionBooks]]
-
 
 class PartitionedLedger(Ledger):
     """The bookkeeping of one process, with a thread for each database."""
@@ -54,10 +51,10 @@ class PartitionedLedger(Ledger):
         self._is_round_due = False
         # Processes that were started together do not go round together.
         self._round_at = time.monotonic() + random.uniform(0, ROUND_SECONDS)
-        self.access_watch = _AccessWatches(self.books_of)
-        self.requests = _Requests(self.books_of, self.books)
-        self.readers = _Readers(self.books_of, self.books)
-        self.changes = _Changes(self.books_of, self.books)
+        self.access_watch = _AccessWatches(self)
+        self.requests = _Requests(self)
+        self.readers = _Readers(self)
+        self.changes = _Changes(self)
 
     def books_of(self, partition: str) -> PartitionBooks:
         """Return the books of a partition, which there are from then on. From any thread."""
@@ -73,6 +70,11 @@ class PartitionedLedger(Ledger):
             partition, self.process_id, self.doorbell, bookkeeper.wake, self._note_use
         )
         return self._books.setdefault(partition, made)
+
+    def found_books(self, partition: str) -> list[PartitionBooks]:
+        """Return the books of a partition, if there are any."""
+        found = self._books.get(partition)
+        return [] if found is None else [found]
 
     def books(self) -> list[PartitionBooks]:
         """Return all that there are. From any thread."""
@@ -206,6 +208,9 @@ class PartitionedLedger(Ledger):
             self._planning.release()
 
     def _plan(self, names: list[str]) -> None:
+        for books in self.books():
+            if books.partition not in names and books.is_resting:
+                self._forget(books)
         random.shuffle(names)
         by_alias: dict[str, list[str]] = defaultdict(list)
         for name in names:
@@ -242,9 +247,9 @@ def _is_gone(partition: str) -> bool:
 class _Requests(RunningRequests):
     """The requests in flight of all partitions, each among those of its own."""
 
-    def __init__(self, of: BooksOf, everywhere: Everywhere) -> None:
-        self._of = of
-        self._everywhere = everywhere
+    def __init__(self, ledger: PartitionedLedger) -> None:
+        self._of, self._found = ledger.books_of, ledger.found_books
+        self._everywhere = ledger.books
         self._asked: dict[uuid.UUID, PartitionBooks] = {}
 
     def __bool__(self) -> bool:
@@ -257,7 +262,8 @@ class _Requests(RunningRequests):
         self._of(running.partition).requests.add(running)
 
     def remove(self, running: RunningRequest) -> None:
-        self._of(running.partition).requests.remove(running)
+        for books in self._found(running.partition):
+            books.requests.remove(running)
 
     def find_without_row(self, session_id: str, request_id: RequestId) -> RunningRequest | None:
         return self._of(here()).requests.find_without_row(session_id, request_id)
@@ -277,9 +283,9 @@ class _Requests(RunningRequests):
 class _Readers(StreamReaders):
     """The connections of all partitions, each among those of its own."""
 
-    def __init__(self, of: BooksOf, everywhere: Everywhere) -> None:
-        self._of = of
-        self._everywhere = everywhere
+    def __init__(self, ledger: PartitionedLedger) -> None:
+        self._of, self._found = ledger.books_of, ledger.found_books
+        self._everywhere = ledger.books
 
     def __bool__(self) -> bool:
         return any(books.readers for books in self._everywhere())
@@ -290,7 +296,8 @@ class _Readers(StreamReaders):
         books.start_looking()
 
     def remove(self, reader: StreamReader) -> None:
-        self._of(reader.partition).readers.remove(reader)
+        for books in self._found(reader.partition):
+            books.readers.remove(reader)
 
     def all(self) -> list[StreamReader]:
         return [each for books in self._everywhere() for each in books.readers.all()]
@@ -299,9 +306,9 @@ class _Readers(StreamReaders):
 class _Changes(ChangeFeed):
     """The connections of all partitions that are notified of changes."""
 
-    def __init__(self, of: BooksOf, everywhere: Everywhere) -> None:
-        self._of = of
-        self._everywhere = everywhere
+    def __init__(self, ledger: PartitionedLedger) -> None:
+        self._of, self._found = ledger.books_of, ledger.found_books
+        self._everywhere = ledger.books
 
     def __bool__(self) -> bool:
         return any(books.changes for books in self._everywhere())
@@ -312,14 +319,15 @@ class _Changes(ChangeFeed):
         books.wake()
 
     def remove(self, listener: ChangeListener | GetStreamListener) -> None:
-        self._of(listener.partition).changes.remove(listener)
+        for books in self._found(listener.partition):
+            books.changes.remove(listener)
 
 
 class _AccessWatches(AccessWatch):
     """Everybody with something open, by the partition of what is open."""
 
-    def __init__(self, of: BooksOf) -> None:
-        self._of = of
+    def __init__(self, ledger: PartitionedLedger) -> None:
+        self._of, self._found = ledger.books_of, ledger.found_books
 
     def watch(
         self,
@@ -331,7 +339,8 @@ class _AccessWatches(AccessWatch):
         self._of(key.partition).access_watch.watch(key, principal, end, guard)
 
     def unwatch(self, key: Any) -> None:
-        self._of(key.partition).access_watch.unwatch(key)
+        for books in self._found(key.partition):
+            books.access_watch.unwatch(key)
 
 
 __all__: Final = ["PartitionedLedger", "make_ledger"]
