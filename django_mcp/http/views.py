@@ -28,6 +28,7 @@ from ..server.default_server import mcp
 from . import no_urls, replies
 from .endpoint import respond
 from .replies import Reply, refuse
+from .report_filter import extend_report_filter, report_filter
 from .request import (
     SESSION_ID_VARIABLE,
     BodyTooLarge,
@@ -73,7 +74,7 @@ class MCPView(View):
         def mcp_view(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             # No method of the class is called, since no subclass can have changed any.
             if isinstance(request, WSGIRequest):
-                answering = respond(_ViewRequest(request), endpoint, InlineRunner())
+                answering = respond(ViewRequest(request), endpoint, InlineRunner())
                 return _response(run_inline(answering), request)
             return _answer(request, endpoint, InlineRunner)
 
@@ -92,7 +93,7 @@ class MCPView(View):
 def _answer(
     request: HttpRequest, endpoint: Endpoint, inline_runner: Callable[[], InlineRunner]
 ) -> HttpResponseBase:
-    own = _ViewRequest(request)
+    own = ViewRequest(request)
     if not _has_loop(request):
         return _response(run_inline(respond(own, endpoint, inline_runner())), request)
     response = _response(async_to_sync(_respond_on_loop)(own, endpoint), request)
@@ -166,7 +167,7 @@ def _variable(name: str) -> str:
     return name if name in HttpHeaders.UNPREFIXED_HEADERS else HttpHeaders.HTTP_PREFIX + name
 
 
-class _ViewRequest:
+class ViewRequest:
     """A Django request as the endpoint sees it.
 
     The ``Mcp-Session-Id`` is taken out of the request, which reports of errors show to people and
@@ -178,6 +179,10 @@ class _ViewRequest:
         if SESSION_ID_VARIABLE in meta:
             # Kept for a view that is given the request once more.
             request._mcp_session_id = meta.pop(SESSION_ID_VARIABLE)
+        if "exception_reporter_filter" in request.__dict__:
+            extend_report_filter(request)
+        else:
+            request.exception_reporter_filter = report_filter
         self._request: HttpRequest = request
         self.method: str = request.method or ""
         self.path: str = request.path
