@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from django.dispatch import Signal
 
-from ..protocol.errors import ErrorCode, MCPError
+from ..protocol.errors import ErrorCode, MCPError, cancelled
 from ..server.exchange import Exchange
 from ..server.function_call import Runner
 from ..server.registry import MCPServer
@@ -124,11 +124,16 @@ class Observation:
         for observer in reversed(self._entered):
             _guarded(observer.leave)
 
+    def abandon(self) -> None:
+        """Leave a call that nobody answers any more, unless it has been."""
+        self.leave()
+        self.finish(cancelled(), b"")
+
     def run(self, function: Callable[..., T], /, *args: Any) -> T:
         """Call a function that belongs to the call, after its context has been left."""
         return self._context.copy().run(function, *args)
 
-    def finish(self, outcome: Result | MCPError | None, answer: bytes) -> None:
+    def finish(self, outcome: Result | MCPError, answer: bytes) -> None:
         """Tell how the call has ended: with ``outcome``, encoded as ``answer``. Once."""
         if self._has_finished:
             return
@@ -176,13 +181,11 @@ def _guarded(function: Callable[[], Any]) -> None:
         logger.exception("A call could not be watched to its end")
 
 
-def _kind(outcome: Result | MCPError | None) -> tuple[str, int | None]:
+def _kind(outcome: Result | MCPError) -> tuple[str, int | None]:
     """Return the words for how a call has ended, and the code of its error."""
     if isinstance(outcome, MCPError):
         is_cancelled = outcome.code == ErrorCode.REQUEST_CANCELLED
         return ("cancelled" if is_cancelled else "error"), outcome.code
-    if outcome is None:
-        return "cancelled", None
     if outcome.type == "input_required":
         return "input_required", None
     return ("tool_error" if outcome.body.get("isError") is True else "ok"), None

@@ -133,17 +133,16 @@ class RunningCall(RunningRequest):
                 await self._peer.wait_until_ended()
                 if self._has_gone:
                     outcome = cancelled()
-            if self._reason is not None and _is_cancelled(outcome):
-                outcome = ended_early(self._reason)
-            self._settle(outcome)
         except BaseException:
+            if self.observation is not None:
+                self.observation.abandon()
             self._settle(cancelled())
-            if self.observation is not None:
-                self.observation.finish(self.outcome, b"")
             raise
-        finally:
-            if self.observation is not None:
-                self.observation.leave()
+        if self.observation is not None:
+            self.observation.leave()  # first: what comes next may be another call's
+        if self._reason is not None and _is_cancelled(outcome):
+            outcome = ended_early(self._reason)
+        self._settle(outcome)
 
     def start(self, runner: Runner, ended: Callable[[RunningCall], object]) -> None:
         """Run as a task, at once up to where it first waits.
