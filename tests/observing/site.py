@@ -144,6 +144,13 @@ def ask(name: Annotated[str, Ask("Who?")]) -> str:
     return name
 
 
+@server.tool
+def ask_and_crash(ctx: Context, name: Annotated[str, Ask("Who?")]) -> str:
+    """Ask the user first, and fail then."""
+    state = ctx.request.body
+    raise Broken(f"{len(state)} bytes for {name}")
+
+
 @server.resource("note://{number}")
 def read_note(number: int) -> str:
     """Read a note."""
