@@ -11,10 +11,17 @@ from __future__ import annotations
 
 from .servers import check_servers
 from .settings import check_settings
-from .site import KNOWN_MIDDLEWARE, check_middleware, check_openness, check_well_known
+from .site import (
+    KNOWN_MIDDLEWARE,
+    REPLACEMENTS,
+    check_middleware,
+    check_openness,
+    check_well_known,
+)
 
 __all__ = [
     "KNOWN_MIDDLEWARE",
+    "REPLACEMENTS",
     "check_middleware",
     "check_openness",
     "check_servers",
