@@ -63,6 +63,7 @@ Count = Annotated[int, Field(ge=1)]
 CountOrZero = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(gt=0)]
 SecondsOrZero = Annotated[float, Field(ge=0)]
+Names = Annotated[tuple[str, ...], Field(strict=False)]
 Origins = Annotated[
     tuple[Annotated[str, BeforeValidator(_check_origin)], ...],
     Field(strict=False),  # a list is as good
@@ -125,6 +126,9 @@ class Settings:
     thread_wait_seconds: Count = 30
     thread_queue: CountOrZero = 1_000
     wsgi_streams: CountOrZero = 0
+    mount_without: Names = ()
+    otel_resource_uris: bool = False
+    otel_users: bool = False
 
 
 _KEYS: Final = [each.name.upper() for each in fields(Settings)]

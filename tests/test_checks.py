@@ -16,6 +16,7 @@ from django_mcp.asgi import mount
 from django_mcp.auth import public
 from django_mcp.checks import (
     KNOWN_MIDDLEWARE,
+    REPLACEMENTS,
     check_call_context,
     check_middleware,
     check_openness,
@@ -196,6 +197,7 @@ def test_middleware_that_the_mount_passes_by_is_named(settings):
     assert warning.id == "django_mcp.W002"
     assert "site.tenants.TenantMiddleware" in warning.msg
     assert "SessionMiddleware" not in warning.msg
+    assert "do that in AUTH" in warning.hint
     settings.MIDDLEWARE = sorted(KNOWN_MIDDLEWARE)
     assert check_middleware() == []
 
@@ -212,6 +214,29 @@ def test_middleware_that_sets_something_on_its_thread_is_named_where_there_are_o
     settings.DJANGO_MCP = {"AUTH": "django_mcp.auth.public"}
     settings.ASGI_APPLICATION = f"{__name__}.application"
     assert ids(check_call_context()) == ["django_mcp.W018"]
+
+
+def test_each_middleware_has_a_message_that_says_what_replaces_it(settings):
+    settings.ASGI_APPLICATION = f"{__name__}.mounted"
+    settings.MIDDLEWARE = [*REPLACEMENTS, "site.own"]
+    messages = check_middleware()
+    assert ids(messages) == ["django_mcp.W002"] * len(settings.MIDDLEWARE)
+    for name, message in zip(settings.MIDDLEWARE, messages, strict=True):
+        assert name in message.msg
+        assert f'add "{name}" to DJANGO_MCP["MOUNT_WITHOUT"]' in message.hint
+        assert REPLACEMENTS.get(name, "do that in AUTH") in message.hint
+    assert not REPLACEMENTS.keys() & KNOWN_MIDDLEWARE
+
+
+def test_middleware_is_silenced_by_its_name(settings):
+    settings.ASGI_APPLICATION = f"{__name__}.mounted"
+    settings.MIDDLEWARE = ["csp.middleware.CSPMiddleware", "site.own"]
+    settings.DJANGO_MCP |= {"MOUNT_WITHOUT": ["csp.middleware.CSPMiddleware"]}
+    (message,) = check_middleware()
+    assert "site.own" in message.msg
+    settings.DJANGO_MCP = settings.DJANGO_MCP | {"MOUNT_WITHOUT": 1}
+    assert check_middleware() == []
+    assert ids(check_settings()) == ["django_mcp.E002"]
 
 
 def test_a_mistake_in_the_settings_breaks_nothing_but_is_told(settings):

@@ -14,6 +14,7 @@ from .servers import check_servers
 from .settings import check_settings
 from .site import (
     KNOWN_MIDDLEWARE,
+    REPLACEMENTS,
     check_call_context,
     check_middleware,
     check_openness,
@@ -22,6 +23,7 @@ from .site import (
 
 __all__ = [
     "KNOWN_MIDDLEWARE",
+    "REPLACEMENTS",
     "check_call_context",
     "check_middleware",
     "check_openness",

@@ -56,6 +56,53 @@ KNOWN_MIDDLEWARE: Final = {
     "whitenoise.middleware.WhiteNoiseMiddleware",
 }
 
+WITHOUT_HINT: Final = (
+    "If it protects the endpoint, or prepares what your tools need, do that in AUTH, or remove "
+    "mount() from the ASGI application: the view runs all middleware."
+)
+SILENCE_HINT: Final = (
+    'If the endpoint needs nothing of it, add "{name}" to DJANGO_MCP["MOUNT_WITHOUT"].'
+)
+_IN_AUTH: Final = "Whom it lets in, AUTH decides for an endpoint: ask there for the same."
+_FOR_PAGES: Final = "It is for pages, and answers of an endpoint are JSON and events."
+_IN_TOOLS: Final = "Do in your tools, or in a decorator of theirs, what it does around a request: "
+
+#: What replaces well-known middleware at an endpoint.
+REPLACEMENTS: Final = {
+    "allauth.account.middleware.AccountMiddleware": _FOR_PAGES,
+    "auditlog.middleware.AuditlogMiddleware": f"{_IN_TOOLS}auditlog.context.set_actor(ctx.user).",
+    "axes.middleware.AxesMiddleware": (
+        "It locks out whoever fails to log in; tell axes of what AUTH refuses, or use RATE_LIMIT."
+    ),
+    "csp.middleware.CSPMiddleware": _FOR_PAGES,
+    "django.contrib.admindocs.middleware.XViewMiddleware": _FOR_PAGES,
+    "django.contrib.auth.middleware.PersistentRemoteUserMiddleware": _IN_AUTH,
+    "django.contrib.auth.middleware.RemoteUserMiddleware": _IN_AUTH,
+    "django.contrib.sites.middleware.CurrentSiteMiddleware": (
+        "It sets request.site; call get_current_site(request) where you need it."
+    ),
+    "django_htmx.middleware.HtmxMiddleware": _FOR_PAGES,
+    "django_otp.middleware.OTPMiddleware": _IN_AUTH,
+    "django_permissions_policy.PermissionsPolicyMiddleware": _FOR_PAGES,
+    "django_prometheus.middleware.PrometheusAfterMiddleware": (
+        "Count calls in a receiver of django_mcp.signals.call_finished."
+    ),
+    "django_prometheus.middleware.PrometheusBeforeMiddleware": (
+        "Count calls in a receiver of django_mcp.signals.call_finished."
+    ),
+    "django_ratelimit.middleware.RatelimitMiddleware": "RATE_LIMIT is for endpoints.",
+    "django_structlog.middlewares.RequestMiddleware": (
+        "The logger django_mcp.calls has a record of every call, with its user."
+    ),
+    "hijack.middleware.HijackUserMiddleware": _IN_AUTH,
+    "oauth2_provider.middleware.OAuth2TokenMiddleware": _IN_AUTH,
+    "reversion.middleware.RevisionMiddleware": f"{_IN_TOOLS}reversion.create_revision().",
+    "simple_history.middleware.HistoryRequestMiddleware": (
+        f"{_IN_TOOLS}set _history_user of what is saved to ctx.user."
+    ),
+    "wagtail.contrib.redirects.middleware.RedirectMiddleware": _FOR_PAGES,
+}
+
 
 #: Middleware that sets something on the thread, or on its connections, for the code that it calls.
 THREAD_MIDDLEWARE: Final = {
@@ -96,17 +143,20 @@ def check_well_known(**kwargs: Any) -> list[CheckMessage]:
 @register
 def check_middleware(**kwargs: Any) -> list[CheckMessage]:
     """Check what the mount bypasses, where the ASGI application has one."""
-    known = {*KNOWN_MIDDLEWARE, *replaced_middleware()}
+    if not are_settings_valid():
+        return []
+    known = {*KNOWN_MIDDLEWARE, *replaced_middleware(), *get_settings().mount_without}
     unknown = [name for name in django_settings.MIDDLEWARE if name not in known]
     if not unknown or not _has_mount():
         return []
-    message = f"The mount answers MCP requests without this middleware: {', '.join(unknown)}."
-    hint = (
-        "If one of them protects the endpoint or prepares what your tools need, do that in AUTH, "
-        "or remove mount() from the ASGI application: the view runs all middleware. Otherwise add "
-        '"django_mcp.W002" to SILENCED_SYSTEM_CHECKS.'
-    )
-    return [CheckWarning(message, hint=hint, id="django_mcp.W002")]
+    return [
+        CheckWarning(
+            f"The mount answers MCP requests without the middleware {name}.",
+            hint=f"{REPLACEMENTS.get(name, WITHOUT_HINT)} {SILENCE_HINT.format(name=name)}",
+            id="django_mcp.W002",
+        )
+        for name in dict.fromkeys(unknown)
+    ]
 
 
 @register

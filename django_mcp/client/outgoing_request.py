@@ -29,6 +29,7 @@ from .errors import (
     SessionLost,
     UnexpectedAnswer,
 )
+from .outgoing_meta import added, additions
 from .remote_endpoint import RemoteResponse, remote_error
 
 log = logging.getLogger("django_mcp.client")
@@ -69,7 +70,7 @@ class OutgoingRequest:
         own = self.params.get("_meta") or {}
         wants_progress = self.on_progress is not None or self.deadline.extends
         token = {"progressToken": self.id} if wants_progress else {}
-        merged = {**own, **token, **meta}
+        merged = {**(added() if additions else {}), **own, **token, **meta}
         params = {**self.params, **({"_meta": merged} if merged else {})}
         envelope = {"jsonrpc": "2.0", "id": self.id, "method": self.method}
         return encode({**envelope, **({"params": params} if params else {})})

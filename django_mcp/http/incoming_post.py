@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ..protocol.errors import INTERNAL, ErrorCode, Failed, MCPError
 from ..protocol.lifecycle import SessionInfo
 from ..protocol.versions import Revision
+from ..running.call_observers import run_within
 from ..running.running_call import Outcome, RunningCall
 from ..server.failures import TOOL_FAILED, report
 from ..server.function_call import Runner
@@ -65,8 +66,10 @@ class IncomingPost:
         try:
             call.outcome, call.answer = replies.encode(call.request_id, call.outcome, limit)
         except ValueError as error:
-            instead = self._unsendable(call, call.outcome, error)
+            instead = run_within(call.observation, self._unsendable, call, call.outcome, error)
             call.outcome, call.answer = replies.encode(call.request_id, instead, limit)
+        if call.observation is not None:
+            call.observation.finish(call.outcome, call.answer)
 
     def _unsendable(self, call: RunningCall, outcome: Outcome, error: ValueError) -> Outcome:
         """Return what is sent instead of an outcome that JSON has no form for."""

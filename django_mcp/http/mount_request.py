@@ -22,6 +22,7 @@ from ..conf import get_site_settings
 from ..protocol.headers import SESSION_ID
 from .event_stream import ON_LOOP
 from .replies import Refused
+from .report_filter import report_filter
 from .request import (
     SESSION_ID_VARIABLE,
     BodyTooLarge,
@@ -182,6 +183,8 @@ class LightRequest(ASGIRequest):
     ``user`` are what ``SessionMiddleware`` and ``AuthenticationMiddleware`` would have set.
     """
 
+    exception_reporter_filter: Any = report_filter
+
     def __init__(self, scope: Scope, headers: ScopeHeaders, match: ResolverMatch) -> None:
         self.scope = scope
         self.resolver_match = match
@@ -204,7 +207,8 @@ class LightRequest(ASGIRequest):
         self._whole = True
         # Django leaves names with an underscore out itself, but not from its first 5.2 on.
         ASGIRequest.__init__(self, {**self.scope, "headers": self._given.raw}, BytesIO())
-        self.META.pop(SESSION_ID_VARIABLE, None)  # reports of errors would show it
+        # Reports of errors would show it.
+        self._mcp_session_id = self.META.pop(SESSION_ID_VARIABLE, None)
         lazy: dict[str, Any] = {
             "session": SimpleLazyObject(self._load_session),
             "user": SimpleLazyObject(lambda: auth.get_user(self)),

@@ -33,6 +33,7 @@ from . import no_urls, replies
 from .endpoint import respond
 from .event_stream import ON_LOOP, ON_THREAD
 from .replies import Reply, refuse
+from .report_filter import extend_report_filter, report_filter
 from .request import (
     SESSION_ID_VARIABLE,
     BodyTooLarge,
@@ -92,7 +93,7 @@ class MCPView(View):
 
 
 def _answer(request: HttpRequest, endpoint: Endpoint, runner: InlineRunner) -> HttpResponseBase:
-    reply = run_inline(respond(_ViewRequest(request), endpoint, runner))
+    reply = run_inline(respond(ViewRequest(request), endpoint, runner))
     if isinstance(runner, WSGIRunner):
         return _response_on_thread(reply, request, runner)
     response = _response(reply, request)
@@ -174,7 +175,7 @@ def _variable(name: str) -> str:
     return name if name in HttpHeaders.UNPREFIXED_HEADERS else HttpHeaders.HTTP_PREFIX + name
 
 
-class _ViewRequest:
+class ViewRequest:
     """A Django request as the endpoint sees it.
 
     The ``Mcp-Session-Id`` is taken out of the request, which reports of errors show to people and
@@ -187,6 +188,10 @@ class _ViewRequest:
         if SESSION_ID_VARIABLE in meta:
             # Kept for a view that is given the request once more.
             request._mcp_session_id = meta.pop(SESSION_ID_VARIABLE)
+        if "exception_reporter_filter" in request.__dict__:
+            extend_report_filter(request)
+        else:
+            request.exception_reporter_filter = report_filter
         self._request: HttpRequest = request
         self.method: str = request.method or ""
         self.path: str = request.path

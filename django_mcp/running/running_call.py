@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable
 from typing import Final, Protocol
@@ -25,7 +26,9 @@ from ..server.exchange import Exchange
 from ..server.function_call import Runner
 from ..server.registry import MCPServer
 from ..server.results import Result
+from ..signals import call_finished, call_started
 from ..store.in_flight.running_requests import RunningRequest, StopReason
+from .call_observers import Observation, calls_log, observers
 from .eager_tasks import keep, start
 from .peers import BufferedPeer, CallPeer
 from .threads import call_on
@@ -48,6 +51,9 @@ class RunningCall(RunningRequest):
 
     With ``refused`` it is no request but an error, in the place of one in a batch.
     """
+
+    observation: Observation | None = None
+    """What tells of it whoever watches calls; ``None`` where nobody does, and until it begins."""
 
     def __init__(
         self,
@@ -111,7 +117,17 @@ class RunningCall(RunningRequest):
             # Of a batch, and stopped while the one before it ran.
             self._settle(ended_early(reason))
             return
+        # Asked here, for a function that asks would be called for every request.
+        if (
+            observers
+            or call_started.receivers
+            or call_finished.receivers
+            or calls_log.isEnabledFor(logging.INFO)
+        ):
+            self.observation = Observation(self._server, exchange, runner)
         try:
+            if self.observation is not None:
+                await self.observation.start()
             outcome = await finish(begun, self._server, exchange, runner)
             if exchange.reported_progress is not None:
                 exchange.reported_progress.finish()
@@ -123,8 +139,12 @@ class RunningCall(RunningRequest):
                 if self._has_gone:
                     outcome = cancelled()
         except BaseException:
+            if self.observation is not None:
+                self.observation.abandon()
             self._settle(cancelled())
             raise
+        if self.observation is not None:
+            self.observation.leave()  # first: what comes next may be another call's
         if self._reason is not None and _is_cancelled(outcome):
             outcome = ended_early(self._reason)
         self._settle(outcome)

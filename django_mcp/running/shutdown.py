@@ -23,6 +23,7 @@ from ..protocol import sse
 from ..store.delivery.request_rows import LISTEN
 from ..store.in_flight.running_requests import RunningRequest, StopReason
 from ..store.ledger import ledger
+from .call_observers import are_being_told
 from .eager_tasks import keep
 from .known_servers import server_behind
 from .send_queue import SendQueue, open_streams
@@ -90,7 +91,7 @@ class Shutdown:
         self._begin(get_settings().shutdown_seconds)
         await self._until(lambda: not (ledger().requests or ledger().is_writing))
         ledger().write_use()
-        await self._until(lambda: not ledger().is_writing)
+        await self._until(lambda: not (ledger().is_writing or are_being_told()))
         if self._signals is not None:
             self._signals.close()
 
@@ -149,7 +150,7 @@ class Shutdown:
             await self._until(_has_no_lonely_call)
         if not self.has_lifespan:
             ledger().write_use()
-            await self._until(lambda: not ledger().is_writing)
+            await self._until(lambda: not (ledger().is_writing or are_being_told()))
         if not self._is_passed_on:
             self._pass_on(signals, number)
 

@@ -14,6 +14,7 @@ from ..protocol.lifecycle import Sender, SessionInfo
 from ..protocol.messages import Notification, Request
 from ..protocol.topics import Topic
 from ..protocol.versions import Revision
+from ..signals import CallInfo
 from .progress import Progress
 
 
@@ -114,6 +115,7 @@ class Exchange:
         "http",
         "is_public",
         "make_peer",
+        "observed",
         "principal",
         "reported_progress",
         "request",
@@ -153,6 +155,8 @@ class Exchange:
         """
         self.stopped = False
         """Whether the call is to end: nobody waits for its result any more."""
+        self.observed: CallInfo | None = None
+        """What whoever watches the call knows of it; ``None`` where nobody does."""
         self.make_peer: Callable[[], Peer] | None = None
         """Makes :attr:`peer`, when it is first used."""
         self._peer: Peer | None = None
@@ -194,6 +198,12 @@ class Exchange:
         params = self.request.params
         name = params.get("name") or params.get("uri") or ""
         return f"{self.request.method} {str(name)[:100]!r}"
+
+    def note_raised(self, error: BaseException) -> None:
+        """Tell whoever watches the call what was raised in it."""
+        if self.observed is not None:
+            kind = type(error)
+            self.observed.error = f"{kind.__module__}.{kind.__qualname__}"
 
     def stop(self) -> None:
         """Let the call end. From any thread, and more than once."""

@@ -95,6 +95,7 @@ class ExceptionTranslator:
             return self._outcome(error)
 
     def _outcome(self, error: Exception) -> HandlerOutcome:
+        self.exchange.note_raised(error)
         if isinstance(error, MCPError):
             raise error
         if isinstance(error, QuestionUnsupported) and self.exchange.revision.modern:
@@ -160,6 +161,7 @@ class ExceptionTranslator:
 
 def internal_error(error: Exception, exchange: Exchange) -> Failed:
     """Report what was not foreseen; return the error of the protocol that says so."""
+    exchange.note_raised(error)
     return Failed(_report(error, exchange, INTERNAL))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ from django_mcp.models import Session
 from django_mcp.running import shutdown
 from django_mcp.running.send_queue import SendQueue
 from django_mcp.running.shutdown import Shutdown
+from django_mcp.signals import call_finished
 from django_mcp.store.ledger import ledger
 from tests.support.asgi import HEADERS, Connection, scope_of
 from tests.support.client import Client, StatelessClient
@@ -132,6 +134,42 @@ def test_a_call_may_end_before_the_process_does(application, on_loop, settings):
         return await calling
 
     assert on_loop(main())["result"]["content"][0]["text"] == "waited"
+
+
+@pytest.mark.parametrize("has_lifespan", [True, False])
+def test_the_process_ends_when_all_receivers_have_heard_of_its_calls(
+    application, on_loop, settings, monkeypatch, has_lifespan
+):
+    """By ``drain()``, or by the signal that is held back until then."""
+    limit(settings, LONG)
+    monkeypatch.setattr(shutdown, "LINGER_SECONDS", 0)
+    go_on, heard = threading.Event(), []
+
+    def receive(call, **kwargs):
+        if call.name == "echo":
+            assert go_on.wait(BOUND)
+            heard.append(call.outcome)
+
+    async def main():
+        client = await Client(application).open()
+        await client.result("echo")
+        signals = Signals()
+        if has_lifespan:
+            ending = asyncio.create_task(Shutdown().drain())
+        else:
+            asked(signals)._asked(signal.SIGTERM)
+            ending = asyncio.create_task(until(lambda: bool(signals.passed_on), True))
+        await until(shutdown.is_closing, True)
+        done, _ = await asyncio.wait([ending], timeout=0.5)
+        go_on.set()
+        await asyncio.wait_for(ending, BOUND)
+        return bool(done), list(heard)
+
+    call_finished.connect(receive)
+    try:
+        assert on_loop(main()) == (False, ["ok"])
+    finally:
+        call_finished.disconnect(receive)
 
 
 def test_how_sessions_were_used_is_written_before_the_process_ends(application, on_loop):

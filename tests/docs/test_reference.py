@@ -12,9 +12,12 @@ from types import NoneType
 from typing import Any
 
 import pytest
+from django.dispatch import Signal
 
 import django_mcp
-from django_mcp import MCPServer, auth, conf, content, routing, testing
+from django_mcp import MCPServer, auth, conf, content, routing, signals, testing
+from django_mcp.contrib.otel import conventions
+from django_mcp.contrib.sentry import call_scope
 from django_mcp.contrib.tokens import mcp_commands
 from django_mcp.http.views import MCPView
 from django_mcp.management import prune
@@ -22,7 +25,7 @@ from django_mcp.management.commands import mcp as command
 from django_mcp.protocol import bounded, messages, uri_template
 from django_mcp.protocol.errors import ErrorCode
 from django_mcp.protocol.lifecycle import SessionInfo
-from django_mcp.running import worker_threads
+from django_mcp.running import call_observers, worker_threads
 from django_mcp.server import arguments, exception_table, json_schema
 from django_mcp.server.context import Context
 from django_mcp.server.methods import base_protocol, completion, subscriptions
@@ -72,6 +75,38 @@ def options(function: Callable[..., Any], *, without: tuple[str, ...] = ()) -> d
 
 def documented(page: str, heading: str) -> dict[str, str]:
     return {code(row[0]): code(row[1]) for row in rows(section(page, heading))}
+
+
+# Signals
+
+SIGNALS = f"{REFERENCE}/signals.md"
+
+
+def test_every_signal_and_every_field_of_a_call_is_documented():
+    own = {name for name, value in vars(signals).items() if isinstance(value, Signal)}
+    assert {*first_column(text_of(SIGNALS).partition("## ")[0])} == own
+    fields = [each.name for each in dataclasses.fields(signals.CallInfo)]
+    assert first_column(section(SIGNALS, "## CallInfo")) == fields
+    said = inspect.getsource(signals.CallInfo) + inspect.getsource(call_observers._kind)
+    for outcome in first_column(section(SIGNALS, "## Outcomes")):
+        assert outcome in said
+
+
+def test_every_attribute_of_a_span_is_documented():
+    named = {
+        value
+        for name, value in vars(conventions).items()
+        if name.isupper() and isinstance(value, str) and "." in value
+    }
+    page = "docs/how-to/opentelemetry.md"
+    cells = " ".join(" ".join(row[:1]) for row in rows(text_of(page)))
+    assert set(re.findall(r"`([\w.]+)`", cells)) == named
+
+
+def test_every_tag_of_an_event_is_documented():
+    tags = set(re.findall(r'"(mcp\.\w+)"', inspect.getsource(call_scope._tags)))
+    (row,) = (row for row in rows(text_of("docs/how-to/sentry.md")) if row[0] == "tags")
+    assert set(re.findall(r"`([\w.]+)`", row[1])) == tags
 
 
 # Settings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -37,6 +38,18 @@ server = MCPServer("reports", version="1")
 def look(ctx: Context) -> None:
     """Look at the request, wherever somebody might."""
     seen.append(f"{ctx.request.META} {ctx.request.headers}")
+
+
+reports: list[str] = []
+
+
+@server.tool
+def report(ctx: Context) -> None:
+    """Report as Django does."""
+    try:
+        raise RuntimeError(ctx.request.META["HTTP_AUTHORIZATION"][:6])
+    except RuntimeError:
+        reports.append(ExceptionReporter(ctx.request, *sys.exc_info()).get_traceback_html())
 
 
 class Open(SafeExceptionReporterFilter):
@@ -106,6 +119,66 @@ def test_nor_do_they_and_the_debug_page_where_middleware_breaks(entrance, settin
     report = answer.body.decode() if debug else mails[0]
     assert "REQUEST_METHOD" in report
     assert SECRET not in report
+
+
+TOKEN = "dG9rZW4gb2YgYSBjbGllbnQ"
+
+
+class Chosen(Open):
+    """What a site has chosen for some requests."""
+
+    def get_safe_request_meta(self, request: HttpRequest) -> dict[str, Any]:
+        return {**super().get_safe_request_meta(request), "CHOSEN": "yes"}
+
+
+def keep_and_crash(get_response: Callable[[HttpRequest], HttpResponse]) -> Any:
+    """Return a middleware that has secrets in its variables when it breaks."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        session_id = request.headers["Mcp-Session-Id"]
+        kept = {"header": request.headers["Authorization"], "note": "visible-note"}
+        harmless = "visible-variable"
+        if request.headers.get("X-Chosen"):
+            request.exception_reporter_filter = Chosen()  # type: ignore[attr-defined]
+        get_response(request)
+        raise RuntimeError(f"planted {len(session_id)} {len(kept)} {len(harmless)}")
+
+    return middleware
+
+
+@pytest.mark.usefixtures("_filter")
+@pytest.mark.parametrize("chosen", [True, False])
+@pytest.mark.parametrize("debug", [True, False])
+def test_neither_headers_nor_variables_show_a_secret(entrance, settings, mails, debug, chosen):
+    if entrance.name == "mount":
+        return
+    settings.DEBUG = debug
+    settings.MIDDLEWARE = [f"{__name__}.keep_and_crash", *django_settings.MIDDLEWARE]
+    caller = Caller(entrance).with_headers(
+        Accept="text/html, application/json, text/event-stream",
+        Mcp_Session_Id=SECRET,
+        Authorization=f"Bearer {TOKEN}",
+        **({"X-Chosen": "1"} if chosen else {}),
+    )
+    answer = caller.post(request("ping"))
+    report = answer.body.decode() if debug else mails[0]
+    assert "HTTP_AUTHORIZATION" in report
+    assert "visible-variable" in report
+    assert ("CHOSEN" in report) is chosen
+    assert SECRET not in report
+    assert TOKEN not in report
+
+
+def test_whoever_reports_a_request_at_the_mount_has_the_same_filter(entrance, settings):
+    settings.ROOT_URLCONF = urlconf(endpoint("mcp", server=server, auth=auth_callables.curious))
+    seen.clear()
+    reports.clear()
+    caller = Caller(entrance).with_headers(Authorization=f"Bearer {TOKEN}").opened("2025-11-25")
+    caller.call("tools/call", name="report", arguments={})
+    (report,) = reports
+    assert "HTTP_AUTHORIZATION" in report
+    assert TOKEN not in report
+    assert str(caller.session) not in report
 
 
 def test_a_function_of_the_site_finds_everything_else_of_its_request(entrance, settings):

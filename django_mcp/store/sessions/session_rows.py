@@ -21,6 +21,8 @@ from ...protocol.versions import Revision
 from ..database import alias, available, with_retries
 from ..parent_rows import LIVE, lock_live_sessions, refusing_deleted_user
 from . import session_cache
+from .ended import note_ended
+from .ended import watchers as ended_watchers
 from .finding import digest, read_sessions, session_info, text_of
 from .liveness import busy, expired_sessions, idle_sessions, live_sessions
 from .session_cache import Remembered, forget_rows
@@ -42,10 +44,13 @@ def end_sessions(sessions: QuerySet[Session]) -> int:
     """End those of ``sessions`` that are live; return how many that were."""
     live = sessions.filter(state__in=LIVE)
     with available():
+        keys = list(live.values_list("pk", flat=True)) if ended_watchers else []
         ended = with_retries(lambda: live.update(**_ending()))
         # Also if there was none: an attempt before may have ended it, and its answer was lost.
         forget_rows(sessions)
-        return ended
+    if ended:
+        note_ended(keys)
+    return ended
 
 
 def is_ready(session: SessionInfo) -> bool:
@@ -223,6 +228,7 @@ def _end_those(keys: Sequence[Any], still: Callable[[], QuerySet[Session]]) -> l
         lock_live_sessions(keys)
         found = list(still().filter(pk__in=keys).values_list("pk", flat=True))
         Session.objects.using(alias()).filter(pk__in=found).update(**_ending())
+    note_ended(found)
     return found
 
 
