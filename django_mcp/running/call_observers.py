@@ -43,7 +43,7 @@ class CallObserver(Protocol):
         """Begin, in the context in which the call is dispatched and its function runs."""
 
     def leave(self) -> None:
-        """Take back what :meth:`enter` has set in that context."""
+        """Take back what :meth:`enter` has set in that context, also if that has failed."""
 
     def finish(self) -> None:
         """Note how it has ended, which its :class:`CallInfo` says by now. In any context."""
@@ -104,11 +104,14 @@ class Observation:
         self._entered: list[CallObserver] = []
         self._has_finished = False
         for factory in observers:
+            observer: CallObserver | None = None
             try:
                 observer = factory(self.call, exchange, server)
                 observer.enter()
             except Exception:
                 logger.exception("A call cannot be watched by %r", factory)
+                if observer is not None:
+                    _guarded(observer.leave)
             else:
                 self._entered.append(observer)
         # Whoever is told of it later is told in the context of the call: a line of the log has the

@@ -175,6 +175,13 @@ def test_the_trace_of_the_client_goes_on(caller, spans):
     assert span.links == ()
 
 
+def test_baggage_may_come_alone(caller, spans):
+    site.look = lambda: baggage.get_baggage("desk")
+    call_with(caller, {"baggage": "desk=4"})
+    assert site.seen.notes == ["4"]
+    assert named(spans, "tools/call add").parent is None
+
+
 def test_also_in_a_session(caller, spans):
     member = caller.opened()
     message = tool_call("add", a=1, b=2)

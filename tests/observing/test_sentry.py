@@ -66,6 +66,11 @@ ALL_THAT_CAN_BE = {"data_collection": {"user_info": True}}
 WAYS = [ALL_THAT_IS_PERSONAL, *([ALL_THAT_CAN_BE] if "data_collection" in DEFAULT_OPTIONS else [])]
 
 
+TRACES: list[dict[str, Any]] = [{}, {"traces_sample_rate": 1.0}]
+if "trace_lifecycle" in DEFAULT_OPTIONS:
+    TRACES.append({"traces_sample_rate": 1.0, "trace_lifecycle": "stream"})
+
+
 def initialized(**options: Any) -> Outbox:
     """Set Sentry up as a site does that wants to know everything."""
     outbox = Outbox()
@@ -184,10 +189,10 @@ def secrets_in(text: str, *secrets: str) -> list[str]:
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: next(iter(way)))
-@pytest.mark.parametrize("traces", [None, 1.0])
+@pytest.mark.parametrize("traces", TRACES)
 @pytest.mark.parametrize("length", [None, 300])
 def test_no_secret_is_in_an_event_of_a_tool(caller, way, traces, length):
-    outbox = initialized(**way, traces_sample_rate=traces, max_value_length=length)
+    outbox = initialized(**way, **traces, max_value_length=length)
     meta = {**CAN_BE_ASKED, "com.example/secret": PLANTED, "com.example/deep": [{"a": PLANTED}]}
     call = {"name": "ask_and_crash", "arguments": {}, "meta": meta}
     message, headers = modern("tools/call", **call)
@@ -197,6 +202,7 @@ def test_no_secret_is_in_an_event_of_a_tool(caller, way, traces, length):
     answer = {key: {"action": "accept", "content": {"value": "Anna"}}}
     message, headers = modern("tools/call", **call, inputResponses=answer, requestState=state)
     caller.post(message, **headers)
+    sentry_sdk.flush()
     (event,) = outbox.errors
     assert "bytes for Anna" in str(event)
     assert "com.example/secret" in outbox.everything or length
@@ -204,12 +210,12 @@ def test_no_secret_is_in_an_event_of_a_tool(caller, way, traces, length):
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: next(iter(way)))
-@pytest.mark.parametrize("traces", [None, 1.0])
+@pytest.mark.parametrize("traces", TRACES)
 @pytest.mark.parametrize("where", ["AUTH", "middleware", "dispatch", "body"])
 def test_no_secret_is_in_an_event_of_a_crash_elsewhere(
     caller, settings, monkeypatch, way, traces, where
 ):
-    outbox = initialized(**way, traces_sample_rate=traces)
+    outbox = initialized(**way, **traces)
     token = TOKEN if where != "AUTH" else f"crash-{TOKEN}"
     if where == "middleware":
         settings.MIDDLEWARE = [f"{__name__}.crash_afterwards", *django_settings.MIDDLEWARE]
@@ -223,6 +229,7 @@ def test_no_secret_is_in_an_event_of_a_crash_elsewhere(
     )
     member.post(message, **headers)
     member.post(request("ping", _meta={"x/y": PLANTED}))
+    sentry_sdk.flush()
     assert outbox.errors or (where == "middleware" and caller.entrance.name == "mount")
     assert secrets_in(outbox.everything, token, SESSION, PLANTED, PLANTED[::-1]) == []
 

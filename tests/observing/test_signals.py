@@ -374,14 +374,29 @@ def test_an_observer_that_breaks_harms_nothing(caller, finished, caplog):
 
         finish = leave
 
+    left: list[str] = []
+
+    class Stuck(Broken):
+        def enter(self) -> None:
+            raise RuntimeError("stuck")
+
+        def leave(self) -> None:
+            left.append("stuck")
+
+        def finish(self) -> None:
+            raise AssertionError
+
     def unborn(*args: Any) -> Any:
         raise RuntimeError("unborn")
 
     call_observers.register(Broken)
+    call_observers.register(Stuck)
     call_observers.register(unborn)
     caller.tool("add", a=1, b=2)
     call_observers.unregister(Broken)
     call_observers.unregister(unborn)
+    call_observers.unregister(Stuck)
+    assert left == ["stuck"]
     assert [each.outcome for each in finished] == ["ok"]
     assert caplog.text.count("could not be watched to its end") == 2
     assert "unborn" in caplog.text

@@ -22,11 +22,9 @@ _propagator: Final = CompositePropagator([TraceContextTextMapPropagator(), W3CBa
 
 
 def received(meta: Mapping[str, Any], context: Context) -> Context:
-    """Return ``context`` with the trace that a request's ``_meta`` names, if it names one."""
+    """Return ``context`` with the trace and the baggage in a request's ``_meta``, if any."""
     carrier = {key: value for key in KEYS if isinstance(value := meta.get(key), str)}
-    if "traceparent" not in carrier:
-        return context
-    return _propagator.extract(carrier, context)
+    return _propagator.extract(carrier, context) if carrier else context
 
 
 def to_send() -> dict[str, str]:

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import sentry_sdk
 from sentry_sdk.scope import add_global_event_processor
-from sentry_sdk.utils import get_before_send_log
 
 from ...server.exchange import Exchange
 from ...server.registry import MCPServer
@@ -18,6 +17,15 @@ from .hiding import hidden, secrets_in_frames, secrets_of
 
 OP: Final = "mcp.server"
 """What Sentry calls the operation of its spans."""
+
+_HOOKS: Final = (
+    "before_send",
+    "before_send_transaction",
+    "before_send_log",
+    "before_send_metric",
+    "before_send_span",
+)
+"""The options of a client that say what happens to something before it is sent."""
 
 Event = dict[str, Any]
 Hint = dict[str, Any]
@@ -50,7 +58,7 @@ class CallScope:
         current.set_transaction_name(title, source="custom")
         if current.span is not None:
             self._entered.enter_context(sentry_sdk.start_span(op=OP, name=self.name))
-        elif sentry_sdk.get_client().options.get("trace_lifecycle") != "stream":
+        elif not _streams_spans(sentry_sdk.get_client().options):
             # At the mount nobody has begun one.
             transaction = sentry_sdk.start_transaction(op=OP, name=title, source="custom")
             self._entered.enter_context(transaction)
@@ -105,10 +113,18 @@ def _prepare() -> bool:
         return False
     options: dict[str, Any] = client.options
     if not isinstance(options.get("before_send"), _Hiding):
-        options["before_send"] = _Hiding(options.get("before_send"))
-        options["before_send_transaction"] = _Hiding(options.get("before_send_transaction"))
-        options["before_send_log"] = _Hiding(get_before_send_log(options))
+        given = {**(options.get("_experiments") or {}), **_set(options)}
+        options.update((name, _Hiding(given.get(name))) for name in _HOOKS)
     return True
+
+
+def _set(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _streams_spans(options: Mapping[str, Any]) -> bool:
+    given = {**(options.get("_experiments") or {}), **_set(options)}
+    return given.get("trace_lifecycle") == "stream"
 
 
 class _Hiding:

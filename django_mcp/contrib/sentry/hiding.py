@@ -22,7 +22,7 @@ from mcp_types import (
 )
 
 from ...http.mount_request import MountRequest
-from ...http.request import Caller
+from ...http.request import SESSION_ID_VARIABLE, Caller
 from ...http.views import ViewRequest
 from ...protocol import headers
 from ...protocol.messages import Request
@@ -112,7 +112,8 @@ def _of(value: Any) -> Iterator[str]:
     elif isinstance(value, Request):
         yield from _of_request(value)
     elif isinstance(value, HttpRequest) and "META" in value.__dict__:
-        yield from _of_headers(ViewRequest(value).headers)
+        yield str(value.META.get(SESSION_ID_VARIABLE, ""))
+        yield from _of_authorization(value.META.get("HTTP_AUTHORIZATION", ""))
 
 
 def _of_exchange(exchange: Exchange) -> Iterator[str]:
@@ -122,9 +123,12 @@ def _of_exchange(exchange: Exchange) -> Iterator[str]:
 
 def _of_headers(given: headers.Headers) -> Iterator[str]:
     yield given.get(headers.SESSION_ID) or ""
-    authorization = given.get("Authorization") or ""
-    yield authorization
-    yield authorization.partition(" ")[2]
+    yield from _of_authorization(given.get("Authorization") or "")
+
+
+def _of_authorization(header: str) -> Iterator[str]:
+    yield header
+    yield header.partition(" ")[2]
 
 
 def _of_request(request: Request) -> Iterator[str]:
@@ -167,7 +171,9 @@ def _is_secret(name: Any) -> bool:
     """Return whether what has this name is hidden; of bytes Sentry shows the ``repr()``."""
     if not isinstance(name, str):
         return False
-    return name.removeprefix("b").strip("\"'").lower().replace("_", "-") in NAMES
+    plain = name.removeprefix("b").strip("\"'").lower().replace("_", "-")
+    # Attributes of spans have the names of headers at their end.
+    return plain.rpartition(".")[2] in NAMES
 
 
 def _is_pair(value: list[Any]) -> bool:
