@@ -216,7 +216,7 @@ def test_each_middleware_has_a_message_that_says_what_replaces_it(settings):
 def test_middleware_is_silenced_by_its_name(settings):
     settings.ASGI_APPLICATION = f"{__name__}.mounted"
     settings.MIDDLEWARE = ["csp.middleware.CSPMiddleware", "site.own"]
-    settings.DJANGO_MCP |= {"MOUNT_WITHOUT": ["csp.middleware.CSPMiddleware"]}
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "MOUNT_WITHOUT": ["csp.middleware.CSPMiddleware"]}
     (message,) = check_middleware()
     assert "site.own" in message.msg
     settings.DJANGO_MCP = settings.DJANGO_MCP | {"MOUNT_WITHOUT": 1}
