@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
+from contextvars import copy_context
 from typing import Any
 
 import pytest
@@ -256,10 +259,59 @@ def test_what_the_site_wants_to_happen_to_an_event_still_does(caller):
         return None if "crash" in event["transaction"] else event
 
     outbox = initialized(before_send=before_send)
-    caller.tool("crash")
+    message, headers = modern("tools/call", name="crash", arguments={}, meta={"x/y": PLANTED})
+    caller.post(message, **headers)
     assert outbox.errors == []
     assert seen
-    assert TOKEN not in str(seen)
+    assert secrets_in(str(seen), TOKEN, PLANTED) == []
+
+
+@pytest.mark.parametrize("tool", ["add", "aadd"])
+def test_a_thread_that_a_function_has_started_knows_the_secrets_of_its_call(caller, outbox, tool):
+    """Nothing on its stack does."""
+
+    def send() -> None:
+        sentry_sdk.capture_message(f"It is {PLANTED} of {TOKEN}")
+
+    def in_a_thread() -> None:
+        thread = threading.Thread(target=copy_context().run, args=(send,))
+        thread.start()
+        thread.join()
+
+    site.look = in_a_thread
+    arguments = {"a": 1, "b": 2}
+    message, headers = modern("tools/call", name=tool, arguments=arguments, meta={"x/y": PLANTED})
+    caller.post(message, **headers)
+    (event,) = outbox.errors
+    assert event["logentry"]["message"] if "logentry" in event else event["message"]
+    assert event["transaction"] == f"MCP tools/call {tool}"
+    assert secrets_in(outbox.everything, TOKEN, PLANTED) == []
+
+
+def with_urlconf(get_response: Callable[[HttpRequest], HttpResponse]) -> Any:
+    """Return a middleware that chooses URLs for each request: Sentry then looks it up again."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        request.urlconf = django_settings.ROOT_URLCONF  # type: ignore[attr-defined]
+        return get_response(request)
+
+    return middleware
+
+
+@pytest.mark.parametrize("tool", ["crash", "acrash"])
+def test_sentry_does_not_name_it_after_the_url_again(caller, outbox, settings, tool):
+    settings.MIDDLEWARE = [f"{__name__}.with_urlconf", *django_settings.MIDDLEWARE]
+    # What is logged is the first of two that are the same.
+    logging.getLogger("django_mcp.server").addFilter(drop)
+    try:
+        caller.tool(tool)
+    finally:
+        logging.getLogger("django_mcp.server").removeFilter(drop)
+    assert [each["transaction"] for each in outbox.errors] == [f"MCP tools/call {tool}"]
+
+
+def drop(record: logging.LogRecord) -> bool:
+    return False
 
 
 def test_logs_show_no_secret_either(caller):
@@ -300,6 +352,10 @@ def test_with_the_test_client(outbox, user):
         ({"a": "request_state='abc'"}, {"a": f"request_state='{FILTERED}'"}),
         ({"a": '{"requestState":"abc"}'}, {"a": f'{{"requestState":"{FILTERED}"}}'}),
         ({"a": r"{\"requestState\": \"abc\"}"}, {"a": rf"{{\"requestState\": \"{FILTERED}\"}}"}),
+        (
+            {"Authorization": "Basic zzzzzzzzzz", "b": "Basic zzzzzzzzzz"},
+            {"Authorization": FILTERED, "b": FILTERED},
+        ),
         ({"a": "bearer abc.d-e"}, {"a": f"bearer {FILTERED}"}),
         ({"_meta": {"a": {"": {"len": 5}}}}, {"_meta": {"a": {"": {"len": 5}}}}),
         (

@@ -99,6 +99,17 @@ def test_the_outcome_and_the_class_of_the_exception_are_told(caller, finished, t
     assert answer.status == 200
 
 
+def test_the_class_of_an_exception_of_our_own_is_told_too(caller, finished, monkeypatch):
+    def fail(*args: Any) -> Any:
+        raise KeyError("planted")
+
+    monkeypatch.setattr("django_mcp.server.dispatch._complete", fail)
+    caller.tool("add", a=1, b=2)
+    assert [(each.outcome, each.error, each.error_code) for each in finished] == [
+        ("error", "builtins.KeyError", -32603)
+    ]
+
+
 def test_bad_arguments_are_an_outcome_too(caller, finished):
     caller.tool("add", a="x")
     assert [(each.outcome, each.error) for each in finished] == [("tool_error", "")]

@@ -169,6 +169,7 @@ def test_neither_headers_nor_variables_show_a_secret(entrance, settings, mails, 
     assert TOKEN not in report
 
 
+@pytest.mark.usefixtures("_filter")
 def test_whoever_reports_a_request_at_the_mount_has_the_same_filter(entrance, settings):
     settings.ROOT_URLCONF = urlconf(endpoint("mcp", server=server, auth=auth_callables.curious))
     seen.clear()

@@ -56,9 +56,11 @@ class CallScope:
         current = sentry_sdk.get_current_scope()
         # Of a transaction that has begun with the HTTP request, too.
         current.set_transaction_name(title, source="custom")
-        if current.span is not None:
+        if _streams_spans(sentry_sdk.get_client().options):
+            return  # whose spans are of another kind
+        if current.transaction is not None:
             self._entered.enter_context(sentry_sdk.start_span(op=OP, name=self.name))
-        elif not _streams_spans(sentry_sdk.get_client().options):
+        else:
             # At the mount nobody has begun one.
             transaction = sentry_sdk.start_transaction(op=OP, name=title, source="custom")
             self._entered.enter_context(transaction)
