@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import Context, copy_context
 from typing import Any, Final, Protocol, TypeVar
 
@@ -29,6 +29,11 @@ T = TypeVar("T")
 
 calls_log: Final = logging.getLogger("django_mcp.calls")
 logger: Final = logging.getLogger("django_mcp.server")
+
+known_levels: Final[Mapping[int, bool]] = getattr(calls_log, "_cache", {})
+"""What :meth:`logging.Logger.isEnabledFor` remembers, until somebody changes a level. Where it says
+no, the logger need not be asked, which takes a call; where Python keeps it elsewhere, it is asked.
+"""
 
 LONGEST_NAME: Final = 200
 """Characters that are kept of what a call asks for: a client may send anything."""

@@ -28,7 +28,7 @@ from ..server.registry import MCPServer
 from ..server.results import Result
 from ..signals import call_finished, call_started
 from ..store.in_flight.running_requests import RunningRequest, StopReason
-from .call_observers import Observation, calls_log, observers
+from .call_observers import Observation, calls_log, known_levels, observers
 from .eager_tasks import keep, start
 from .peers import BufferedPeer, CallPeer
 from .threads import call_on
@@ -117,12 +117,14 @@ class RunningCall(RunningRequest):
             # Of a batch, and stopped while the one before it ran.
             self._settle(ended_early(reason))
             return
-        # Asked here, for a function that asks would be called for every request.
+        # Asked here, since a function that asks would be called for every request.
         if (
             observers
             or call_started.receivers
             or call_finished.receivers
-            or calls_log.isEnabledFor(logging.INFO)
+            or (
+                known_levels.get(logging.INFO) is not False and calls_log.isEnabledFor(logging.INFO)
+            )
         ):
             self.observation = Observation(self._server, exchange, runner)
         try:

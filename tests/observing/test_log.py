@@ -67,6 +67,25 @@ def test_nothing_is_written_where_the_logger_does_not_take_it(caller, caplog):
     assert records(caplog) == []
 
 
+def test_who_changes_the_level_is_heard_at_once(caller, caplog):
+    """Also through a logger above, and by ``logging.disable()``."""
+    caplog.set_level(logging.WARNING, "django_mcp")
+    caller.tool("add", a=1, b=2)
+    assert records(caplog) == []
+    caplog.set_level(logging.INFO, "django_mcp")
+    caller.tool("add", a=1, b=2)
+    assert len(records(caplog)) == 1
+    logging.disable(logging.INFO)
+    caller.tool("add", a=1, b=2)
+    logging.disable(logging.NOTSET)
+    assert len(records(caplog)) == 1
+    logger = logging.getLogger(LOGGER)
+    logger.disabled = True
+    caller.tool("add", a=1, b=2)
+    logger.disabled = False
+    assert len(records(caplog)) == 1
+
+
 def test_every_field_is_logged_but_the_user_whose_key_is():
     assert tuple(each.name for each in fields(CallInfo) if each.name != "user") == LOGGED
 

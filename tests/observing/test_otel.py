@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx
 import pytest
+from django.utils import timezone
 from opentelemetry import baggage, metrics, trace
 from opentelemetry import context as contexts
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
@@ -31,6 +32,7 @@ from django_mcp.client.outgoing_request import OutgoingRequest
 from django_mcp.contrib.otel import apps as otel_apps
 from django_mcp.contrib.otel import call_span, conventions
 from django_mcp.models import Session
+from django_mcp.store.sessions import ended
 from django_mcp.store.sessions.session_rows import end_sessions
 from tests.support.caller import Caller
 from tests.support.messages import LEGACY, REVISIONS, modern, tool_call
@@ -307,6 +309,22 @@ def test_sessions_that_this_process_ends_are_measured(caller, sdk, ending, setti
     kinds = [dict(each.attributes) for each in points(sdk[1], "mcp.server.session.duration")]
     assert {"mcp.protocol.version": "2025-06-18"} in kinds
     assert {len(each) for each in kinds} == {1}
+
+
+def test_a_session_that_another_process_ends_at_the_same_moment_is_not_measured_twice(
+    caller, monkeypatch
+):
+    def too_late(end: Any) -> int:
+        Session.objects.update(state=Session.State.ENDED, ended=timezone.now())
+        return int(end())
+
+    heard: list[Any] = []
+    ended.watchers.append(heard.append)
+    caller.opened()
+    with monkeypatch.context() as patch:
+        patch.setattr("django_mcp.store.sessions.session_rows.with_retries", too_late)
+        assert end_sessions(Session.objects.all()) == 0
+    assert heard == []
 
 
 def test_a_collector_reads_what_is_exported(caller, monkeypatch):
