@@ -46,7 +46,8 @@ def _stop_listening(worker: Any) -> None:
 
 def worker_exit(server: Any, worker: Any) -> None:
     """Wait for what is left in a worker with threads, before its process ends (a hook)."""
-    if hasattr(worker, "tpool"):
+    # One that could not begin has nothing to wait for, and its site may not be set up.
+    if hasattr(worker, "tpool") and worker.booted:
         from ..running.shutdown import drain_on_thread  # noqa: PLC0415
 
         drain_on_thread()

@@ -308,8 +308,7 @@ class StreamedPost(IncomingPost):
         pace = self._pace
         opening, is_resumable, writer = b"", False, self._writer
         if self._stays_open and pace.ages_while_listening:
-            listening = self._running[0]
-            self._loop.call_later(pace.age, listening.stop, StopReason.TOO_OLD)
+            self._loop.call_later(pace.age, self.calls[0].stop, StopReason.TOO_OLD)
         # Whoever has the id of an event may ask any worker for what follows it. So what is not
         # stored has none.
         if writer is not None and writer.has_rows and self.revision.resumable_posts:

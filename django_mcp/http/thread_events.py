@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Self
 
@@ -44,4 +45,5 @@ class ThreadEvents:
 
     def __del__(self) -> None:
         # Where something replaces the response, nobody closes it.
-        self.close()
+        if not sys.is_finalizing():
+            self.close()

@@ -93,7 +93,12 @@ class MCPView(View):
 
 
 def _answer(request: HttpRequest, endpoint: Endpoint, runner: InlineRunner) -> HttpResponseBase:
-    reply = run_inline(respond(ViewRequest(request), endpoint, runner))
+    try:
+        reply = run_inline(respond(ViewRequest(request), endpoint, runner))
+    except BaseException:
+        # Whatever interrupts the thread while it waits, it waits for no stream any more.
+        runner.release()
+        raise
     if isinstance(runner, WSGIRunner):
         return _response_on_thread(reply, request, runner)
     response = _response(reply, request)

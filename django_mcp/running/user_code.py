@@ -79,6 +79,9 @@ class InlineRunner:
         """Return that nothing can be streamed."""
         return False
 
+    def release(self) -> None:
+        """Give back what :meth:`reserve_stream` has reserved. More than once."""
+
     def is_run_apart(self, call: FunctionCall) -> bool:
         """Return that every call runs here."""
         return False

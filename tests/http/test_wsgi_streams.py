@@ -72,6 +72,18 @@ def ask(ctx: Context) -> str:
     return str(ctx.elicit("Sure?", bool))
 
 
+@server.tool
+def here(http: HttpRequest) -> str:
+    """Say on which thread this runs."""
+    return threading.current_thread().name
+
+
+@server.tool
+def leave(ctx: Context) -> None:
+    """End the thread, as a library may."""
+    raise SystemExit
+
+
 def auth(http: HttpRequest) -> Principal:
     get_user_model().objects.exists()
     return Principal(get_user_model()())
@@ -294,3 +306,40 @@ def test_a_response_that_nobody_takes_gives_its_thread_back():
     until(lambda: wsgi_streams()._open == 0)
     assert ON_THREAD.keep_alive_seconds < 10
     assert process_loop() is not None
+
+
+def test_of_a_batch_each_call_runs_where_it_belongs():
+    """What takes the request runs in its thread, whatever else the batch holds."""
+    gate.opened.set()
+    calls = [
+        request("tools/call", number, name=name, arguments={})
+        for number, name in enumerate(("speak", "here", "unknown"), 1)
+    ]
+    answer = Response(calls, {"Mcp-Session-Id": opened("2025-03-26")})
+    text = answer.rest().decode()
+    found = (
+        [json.loads(line[6:]) for line in text.split("\n") if line.startswith("data: ")]
+        if answer.streams
+        else json.loads(text)
+    )
+    answers = {each["id"]: each for each in found if "id" in each}
+    assert answers.keys() == {1, 2, 3}
+    assert answers[1]["result"]["content"][0]["text"] == "said"
+    assert answers[2]["result"]["content"][0]["text"] == threading.current_thread().name
+    assert answers[3]["error"]["code"] == -32602
+
+
+def test_a_function_that_ends_its_thread_does_not_keep_the_place_of_a_stream():
+    assert b"isError" in call("leave").rest()
+    assert wsgi_streams()._open == 0
+
+
+def test_a_thread_that_is_interrupted_does_not_keep_it_either(monkeypatch):
+    async def interrupt(request: Any, endpoint: Any, runner: Any) -> None:
+        assert runner.reserve_stream()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(views, "respond", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        call("speak")
+    assert wsgi_streams()._open == 0

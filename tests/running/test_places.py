@@ -87,6 +87,24 @@ def takes_context(ctx: Context) -> str:
     return place()
 
 
+class Held:
+    """Holds a function until the test lets it go."""
+
+    entered = threading.Event()
+    opened = threading.Event()
+
+
+held = Held()
+
+
+@server.tool
+def holds_request(request: HttpRequest) -> str:
+    """Wait until the test says so."""
+    held.entered.set()
+    assert held.opened.wait(20)
+    return place()
+
+
 @server.tool
 async def runs_on_loop(request: HttpRequest) -> str:
     """Say where this runs."""
@@ -185,6 +203,26 @@ def test_a_server_with_one_thread_collects_and_says_so(caplog):
         "WSGI_STREAMS does nothing here: the server has one thread, or gevent or eventlet took "
         "the place of threads. Answers come in one piece"
     ]
+
+
+def test_functions_that_take_the_request_under_asgi_have_the_turns_of_worker_threads(settings):
+    """Django gives each request a thread, and each may open a connection: so few run at once."""
+    limits = {"WORKER_THREADS": 1, "THREAD_QUEUE": 0}
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, **limits}
+    held.entered.clear()
+    held.opened.clear()
+
+    async def main() -> tuple[int, int, int]:
+        served = get_asgi_application()
+        first = asyncio.create_task(call_asgi(served, "holds_request"))
+        assert await asyncio.to_thread(held.entered.wait, 20)
+        second = await call_asgi(served, "holds_request")
+        held.opened.set()
+        answer = await first
+        third = await call_asgi(served, "holds_request")
+        return answer.status, second.status, third.status
+
+    assert run(main()) == (200, 503, 200)
 
 
 def test_asynchronous_functions_share_the_loop_of_the_process_under_wsgi():
