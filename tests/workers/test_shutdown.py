@@ -373,6 +373,32 @@ def test_with_our_settings_gunicorn_tells_calls_to_end():
     assert "unknown" in error["error"]["message"]
 
 
+def test_with_its_hooks_a_worker_with_streams_ends_them_and_waits_for_who_comes_back():
+    """A listen ends with its result at once; a call goes on whose client has lost its stream."""
+    name = uuid4().hex
+
+    async def main(http):
+        client = await session(streaming, http)
+        modern = StatelessClient(Server(streaming.urls[0], http))
+        async with modern.listen(toolsListChanged=True) as listening:
+            await listening.message()
+            async with client.at(0).call("hold", id=name, value=name, speaks=True) as call:
+                await call.message()
+            await reached(streaming, name)
+            stop(streaming)
+            *_, ended = await listening.messages()
+        streaming.gates.open(name)
+        async with client.at(1).listen(call.last_id) as resumed:
+            *_, answer = await resumed.messages()
+        assert await has_stopped(streaming)
+        return ended, answer
+
+    with serving("wsgi-streams", "mount", SHUTDOWN="60", LEASE="120") as streaming:
+        ended, answer = streaming.run(main)
+    assert "error" not in ended
+    assert (answer["id"], answer["result"]["content"][0]["text"]) == (name, name)
+
+
 async def _answer_of(sending: Any) -> Any:
     async with sending as answer:
         *_, message = await answer.messages()
