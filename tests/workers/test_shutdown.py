@@ -387,6 +387,11 @@ def test_with_its_hooks_a_worker_with_streams_ends_them_and_waits_for_who_comes_
             await reached(streaming, name)
             stop(streaming)
             *_, ended = await listening.messages()
+        await takes_nobody(streaming)
+        # Without the hook it would end once it sees, by a comment, that the client has gone.
+        for _ in range(240):
+            assert streaming.servers[0].process.poll() is None
+            await asyncio.sleep(0.05)
         streaming.gates.open(name)
         async with client.at(1).listen(call.last_id) as resumed:
             *_, answer = await resumed.messages()
