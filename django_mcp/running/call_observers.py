@@ -23,7 +23,8 @@ from ..server.results import Result
 from ..signals import CallInfo, call_finished, call_started
 from ..store.database import has_loop
 from .eager_tasks import keep
-from .worker_threads import Lease, pools
+from .thread_lease import Lease
+from .worker_threads import pools
 
 T = TypeVar("T")
 

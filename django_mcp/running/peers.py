@@ -31,7 +31,7 @@ from ..store.delivery.records import CallRecord, MessageKind, QuestionRecord, St
 from ..store.delivery.stream_writer import StreamWriter, bounded, has_room
 from ..store.ledger import ledger
 from ..store.sessions.session_rows import is_ready
-from . import worker_threads
+from . import thread_lease, worker_threads
 from .send_queue import SendQueue
 
 logger = logging.getLogger("django_mcp.request")
@@ -216,7 +216,7 @@ class StoredPeer(CallPeer):
         while not (self._session.initialized or await sync_to_async(self._is_ready)()):
             self._check_time(question, end)
             await asyncio.sleep(READY_POLL_SECONDS)
-        worker_threads.drop_lease()
+        thread_lease.drop_lease()
         waiting = self._ask(question)
         try:
             async with asyncio.timeout(max(0, end - time.monotonic())):

@@ -41,8 +41,9 @@ from . import shutdown
 from .batch_loader import batch_loader
 from .peers import BufferedPeer
 from .process_loop import has_threads, process_loop
+from .thread_lease import Lease, note_begun
 from .threads import call_on
-from .worker_threads import CallContext, Lease, WorkerThreads, note_begun, pools
+from .worker_threads import CallContext, WorkerThreads, pools
 from .wsgi_streams import wsgi_streams
 
 logger = logging.getLogger("django_mcp.request")

@@ -18,7 +18,7 @@ from django_mcp import MCPServer, endpoint
 from django_mcp.asgi import mount
 from django_mcp.auth import Principal
 from django_mcp.protocol.errors import ErrorCode
-from django_mcp.running import worker_threads
+from django_mcp.running import thread_lease, worker_threads
 from tests.support.asgi import call
 from tests.support.sites import run, urlconf
 
@@ -81,7 +81,7 @@ async def awhose() -> list[str]:
 async def wait_in_between() -> list[str]:
     """Give the thread back in between, as a question does."""
     before = await sync_to_async(who)()
-    worker_threads.drop_lease()
+    thread_lease.drop_lease()
     return [before, await sync_to_async(who)()]
 
 

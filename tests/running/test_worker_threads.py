@@ -27,7 +27,8 @@ from django_mcp.http import admission as gate_module
 from django_mcp.models import PendingRequest
 from django_mcp.protocol.errors import Unavailable
 from django_mcp.running import worker_threads
-from django_mcp.running.worker_threads import ADMISSION_THREADS, Lease, WorkerThreads, pools
+from django_mcp.running.thread_lease import Lease
+from django_mcp.running.worker_threads import ADMISSION_THREADS, WorkerThreads, pools
 from tests.support.asgi import call, post
 from tests.support.sites import run, urlconf
 
