@@ -28,7 +28,7 @@ from django.urls import (
 )
 from django.urls.resolvers import RegexPattern
 
-from .http.views import MCPView, outside_the_site, refusal
+from .http.views import MCPView, as_it_stands, outside_the_site
 from .routing import Place, leaves, rest_of
 
 _PROTECTED_RESOURCE: Final = "oauth-protected-resource"
@@ -54,7 +54,7 @@ def document(request: HttpRequest, **names: str) -> HttpResponseBase:
     if request.method == "OPTIONS":
         return _preflight(request)
     everyone = {"Access-Control-Allow-Origin": "*"}
-    return refusal(JsonResponse(_ABSENT, status=404, headers=everyone), request)
+    return as_it_stands(JsonResponse(_ABSENT, status=404, headers=everyone), request)
 
 
 def _preflight(request: HttpRequest) -> HttpResponse:
