@@ -103,7 +103,7 @@ def _connect(
         stream=stream.pk,
         cursor=cursor,
         epoch=stream.epoch,
-        own=bool(stream.own),
+        is_get_stream=bool(stream.own),
         deliver=queue.put,
         finish=queue.finish,
     )

@@ -97,7 +97,8 @@ class Doorbell:
     def wake_everybody_once(self, kind: str = CHANGED) -> None:
         """Tell every process, from one that listens to nobody, such as a shell, and may end soon.
 
-        ``kind`` is what is told: that something has changed, or to forget sessions. Takes less than a second; who cannot be woken finds out at the next look.
+        ``kind`` is what is told: that something has changed, or to forget sessions. Takes less than
+        a second; who cannot be woken finds out at the next look.
         """
         if time.monotonic() < self._sent_at[kind] + INTERVAL_SECONDS:
             return

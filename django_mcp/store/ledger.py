@@ -128,7 +128,7 @@ class Ledger:
     def publish_later(self, server: str, topics: Iterable[Topic], partition: str = "") -> None:
         """Write soon that topics have changed, for a thread that cannot do so itself.
 
-        It has one partition; ``partition`` is for the bookkeeping of several, which shares this door.
+        It has one partition; ``partition`` is for the bookkeeping of several, called the same way.
         """
         self.changes.publish_later(server, topics)
         self.wake()
@@ -363,6 +363,10 @@ class Ledger:
             try:
                 job()
             except Error as error:
+                if not (is_outage(error) or has_collided(error)):
+                    # It would fail again, and keep the others waiting.
+                    logger.error("The database does not take a small job", exc_info=error)
+                    continue
                 self._jobs.appendleft(job)
                 self._log_failure(error)
                 return

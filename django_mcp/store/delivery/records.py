@@ -63,6 +63,8 @@ class QuestionRecord:
     seconds: float
     """How long its answer may take."""
     id: uuid.UUID = field(default_factory=new_id)
+    has_timed_out: bool = False
+    """Whether nobody waits for its answer any more, which may be before it is written."""
 
     @property
     def request_id(self) -> str:
