@@ -212,6 +212,8 @@ def _policy(transactional_db):
             "CREATE POLICY own ON rls_note USING (owner = current_setting('app.user_id', true))"
         )
         # A superuser, which tests like to be, sees every row.
+        # Roles outlive databases: a run that was killed has left its own.
+        cursor.execute(f'DROP ROLE IF EXISTS "{role}"')
         cursor.execute(f'CREATE ROLE "{role}" NOLOGIN NOBYPASSRLS')
         cursor.execute(f'GRANT ALL ON ALL TABLES IN SCHEMA public TO "{role}"')
         cursor.execute(f'GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO "{role}"')
