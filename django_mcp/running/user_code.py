@@ -23,6 +23,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
+from contextvars import Context, copy_context
 from functools import cache
 from typing import Any, TypeVar
 
@@ -42,6 +43,7 @@ from .batch_loader import batch_loader
 from .peers import BufferedPeer
 from .process_loop import has_threads, process_loop
 from .thread_lease import Lease, note_begun
+from .thread_locals import adopt_locals
 from .threads import call_on
 from .worker_threads import CallContext, WorkerThreads, pools
 from .wsgi_streams import wsgi_streams
@@ -92,6 +94,10 @@ class InlineRunner:
     ) -> T:
         """Refuse: nothing is streamed."""
         raise NotImplementedError
+
+    async def run_within(self, context: Context, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run ``coroutine`` here, in ``context``."""
+        return context.run(run_inline, coroutine)
 
     def peer(self, *, can_notify: bool) -> BufferedPeer:
         """Return the client of the calls of a POST, which is answered in one piece."""
@@ -245,6 +251,12 @@ class LoopRunner:
     ) -> T:
         """Run ``function`` on this loop."""
         return await function(self, *args)
+
+    async def run_within(self, context: Context, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run ``coroutine`` in ``context``, which may come from another thread."""
+        # What it calls there makes no difference: only the locals are to come along.
+        context.run(adopt_locals, context, copy_context)
+        return await asyncio.get_running_loop().create_task(coroutine, context=context)
 
     async def run_blocking(self, function: Callable[..., T], /, *args: Any) -> T:
         """Run ``function`` on a worker thread."""
