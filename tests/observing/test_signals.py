@@ -14,7 +14,7 @@ from django.contrib.auth.models import Group
 from django.db import connections
 from django.dispatch import Signal
 
-from django_mcp import MCPServer
+from django_mcp import MCPServer, endpoint
 from django_mcp.models import Session
 from django_mcp.running import call_observers
 from django_mcp.running.call_observers import are_being_told
@@ -27,7 +27,7 @@ from tests.support.asgi import HEADERS, Connection, scope_of
 from tests.support.caller import Caller
 from tests.support.client import Client
 from tests.support.messages import LEGACY, REVISIONS, encoded, modern, request, tool_call
-from tests.support.sites import run
+from tests.support.sites import run, urlconf
 from tests.support.waiting import in_thread, until
 
 from . import site
@@ -97,6 +97,20 @@ def test_the_outcome_and_the_class_of_the_exception_are_told(caller, finished, t
     assert (call.outcome, call.error, call.error_code) == OUTCOMES[tool]
     assert call.answer_bytes > 0
     assert answer.status == 200
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "outcome", "code"),
+    [("guarded", {}, "error", -32603), ("number", {"value": 1}, "tool_error", None)],
+)
+def test_the_class_of_what_fails_before_the_function_is_told(
+    caller, finished, settings, tool, arguments, outcome, code
+):
+    settings.ROOT_URLCONF = urlconf(endpoint("mcp", server=site.failing))
+    caller.tool(tool, **arguments)
+    assert [(each.outcome, each.error, each.error_code) for each in finished] == [
+        (outcome, "tests.observing.site.Broken", code)
+    ]
 
 
 def test_the_class_of_an_exception_of_our_own_is_told_too(caller, finished, monkeypatch):
