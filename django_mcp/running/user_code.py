@@ -25,6 +25,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
 from contextvars import Context, copy_context
 from functools import cache
+from types import CoroutineType
 from typing import Any, TypeVar
 
 from asgiref.sync import async_to_sync, sync_to_async
@@ -271,7 +272,9 @@ class LoopRunner:
     async def run(self, function: Callable[..., Any], /, *args: Any) -> Any:
         """Run a function, asynchronous or not; its ORM, too, has a worker thread."""
         if getattr(function, "nonblocking", False):
-            return function(*args)
+            answer = function(*args)
+            # Of an asynchronous one that is a coroutine. Asking the function would cost a call.
+            return await answer if type(answer) is CoroutineType else answer
         threads = self._pools.admission
         if not is_async(function):
             thread = await threads.take(self.limit_key, self.call_context)
