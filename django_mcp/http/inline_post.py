@@ -41,7 +41,10 @@ class InlinePost(IncomingPost):
                 self._current = call
                 books.add_request(call)
             try:
-                await call.run(runner)
+                running = call.run(runner)
+                await (
+                    running if call.context is None else runner.run_within(call.context, running)
+                )
             finally:
                 call.post = None
                 if is_watched:

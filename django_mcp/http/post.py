@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextvars import copy_context
 
 from ..protocol import headers, lifecycle, messages
 from ..protocol.errors import ErrorCode, MCPError, TooManyRequests
@@ -123,7 +124,13 @@ async def _run(
     for call in calls:
         if call.exchange is None:
             continue
-        call.begun = begun = await begin(caller.server, call.exchange, runner)
+        beginning = begin(caller.server, call.exchange, runner)
+        if is_batch:
+            call.context = context = copy_context()
+            begun = await runner.run_within(context, beginning)
+        else:
+            begun = await beginning
+        call.begun = begun
         if isinstance(begun, FunctionCall):
             (apart if runner.is_run_apart(begun) else here).append(call)
     post = (revision, session, caller, is_batch)
