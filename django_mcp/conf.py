@@ -12,6 +12,7 @@ from dataclasses import fields
 from functools import partial
 from threading import Lock
 from typing import Annotated, Any, Final, NamedTuple, TypeVar, get_type_hints
+from urllib.parse import urlsplit
 
 from django.conf import settings as django_settings
 from django.core.exceptions import ImproperlyConfigured
@@ -41,6 +42,9 @@ OLD_NAMES: Final = {
 """Other names of keys, which mean the same; the system check ``django_mcp.W017`` advises against
 them."""
 
+LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+"""Hosts that are this machine, to which nobody listens in."""
+
 _ORIGIN: Final = re.compile(r"\*|null|[a-z][a-z0-9+.\-]*://[^/\s?#@]+", re.IGNORECASE)
 
 
@@ -51,6 +55,44 @@ def _check_origin(origin: Any) -> Any:
             'end, as in "https://app.example.com"; "*" allows every origin'
         )
     return origin
+
+
+def check_issuer(issuer: Any) -> Any:
+    """Return the identifier of an authorization server; raises ``ValueError`` for what is none.
+
+    RFC 8414, section 2: HTTPS, without query and fragment. On this machine it may be HTTP.
+    """
+    if not isinstance(issuer, str) or not _is_url(issuer):
+        raise ValueError(
+            f"{issuer!r} is not the identifier of an authorization server. Write what its metadata "
+            'has as "issuer", as in "https://id.example.com/realms/shop": HTTPS, unless it is on '
+            "this machine, and no query"
+        )
+    return issuer
+
+
+def _check_base_url(url: Any) -> Any:
+    if not isinstance(url, str) or not _is_url(url, is_secure=False):
+        raise ValueError(
+            f"{url!r} is not where a site is. Write scheme and host, as in "
+            '"https://shop.example.com", and behind it the path that a proxy takes away, if any'
+        )
+    return url.rstrip("/")
+
+
+def _is_url(text: str, *, is_secure: bool = True) -> bool:
+    try:
+        parts = urlsplit(text)
+        has_port = parts.port is None or parts.port > 0
+    except ValueError:
+        return False
+    is_plain = text.isascii() and text.isprintable() and not set(text) & set(' "\\<>?#@')
+    schemes = ("https", "http") if not is_secure or parts.hostname in LOOPBACK else ("https",)
+    return is_plain and has_port and bool(parts.hostname) and parts.scheme in schemes
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
 
 
 def _check_rate(rate: str | None) -> str | None:
@@ -67,6 +109,18 @@ Names = Annotated[tuple[str, ...], Field(strict=False)]
 Origins = Annotated[
     tuple[Annotated[str, BeforeValidator(_check_origin)], ...],
     Field(strict=False),  # a list is as good
+]
+
+
+Issuers = Annotated[
+    tuple[Annotated[str, BeforeValidator(check_issuer)], ...],
+    BeforeValidator(_listed),
+    Field(strict=False),
+]
+BaseURLs = Annotated[
+    tuple[Annotated[str, BeforeValidator(_check_base_url)], ...],
+    BeforeValidator(_listed),
+    Field(strict=False),
 ]
 
 
@@ -87,6 +141,8 @@ class Settings:
     instructions: str = ""
     structured_text: bool = False
     call_context: str | Callable[..., Any] | None = None
+    authorization_servers: Issuers = ()
+    base_url: BaseURLs = ()
     allowed_origins: Origins = ()
     max_body_bytes: Count = 4 * 1024 * 1024
     max_json_values: Count = 100_000

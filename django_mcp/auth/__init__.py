@@ -16,8 +16,18 @@ from django.http import HttpRequest
 
 from .logins import ended_logins, login_of
 from .principal import Guard, Principal
+from .resource import ProtectedResource
 
-__all__ = ["Guard", "Principal", "Refusal", "django_user", "nonblocking", "public"]
+__all__ = [
+    "Guard",
+    "Principal",
+    "ProtectedResource",
+    "Refusal",
+    "django_user",
+    "nonblocking",
+    "public",
+    "without_oauth",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -52,7 +62,17 @@ def nonblocking(auth: F) -> F:
     return auth
 
 
+def without_oauth(auth: F) -> F:
+    """Mark a callable for ``AUTH`` that takes no tokens of ``AUTHORIZATION_SERVERS``.
+
+    Where one decides, clients are not told to get such tokens.
+    """
+    auth.takes_oauth_tokens = False  # type: ignore[attr-defined]
+    return auth
+
+
 @nonblocking
+@without_oauth
 def public(request: HttpRequest) -> Principal:
     """Let everybody in. Choosing it says that the endpoint is open on purpose."""
     return Principal(_anonymous_user()())
@@ -66,6 +86,7 @@ def _anonymous_user() -> type:
     return AnonymousUser
 
 
+@without_oauth
 def django_user(request: HttpRequest) -> Principal | Refusal:
     """Let in whoever Django's own authentication has recognised: session cookies, for example.
 

@@ -9,7 +9,7 @@ from django.apps import apps
 from django.utils.functional import Promise
 from mcp_types import Annotations, Icon, Implementation
 
-from ..conf import MAX_SERVER_NAME_LENGTH
+from ..conf import MAX_SERVER_NAME_LENGTH, check_issuer
 from ..protocol.topics import Topic, TopicKind
 from ..protocol.uri_matching import Text
 from ..protocol.uri_template import MAX_LENGTH, URITemplate
@@ -35,9 +35,10 @@ class MCPServer:
     """A set of tools, resources and prompts behind one endpoint.
 
     ``auth`` is what ``DJANGO_MCP["AUTH"]`` is, for this server alone: a callable or its dotted
-    path. ``name`` identifies the server in its sessions and tokens. ``exception_handlers`` are
-    functions as :meth:`exception_handler` takes them, by class. ``structured_text`` sends text that
-    tools return as structured output, too.
+    path. ``authorization_servers`` are, likewise, the issuers of tokens for this server. ``name``
+    identifies the server in its sessions and tokens. ``exception_handlers`` are functions as
+    :meth:`exception_handler` takes them, by class. ``structured_text`` sends text that tools return
+    as structured output, too.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class MCPServer:
         website_url: str | None = None,
         icons: Sequence[Icon] = (),
         auth: str | Callable[..., Any] | None = None,
+        authorization_servers: Sequence[str] | None = None,
         exception_handlers: Mapping[type[Exception], Callable[..., Any]] | None = None,
         structured_text: bool = False,
     ) -> None:
@@ -64,6 +66,8 @@ class MCPServer:
         self._instructions = instructions
         self._structured_text = structured_text
         self.auth = auth
+        self.authorization_servers = _checked_issuers(name, authorization_servers)
+        """The issuers of tokens for it; ``None`` where that is a matter of the settings."""
         self._about = {"title": title, "description": description, "website_url": website_url}
         self._icons = list(icons)
         self._tools: dict[str, Tool] = {}
@@ -397,6 +401,15 @@ class MCPServer:
         registered[key] = primitive
         self.features.add(f"{kind}s")
         self.guarded |= primitive.permission is not None
+
+
+def _checked_issuers(name: str, issuers: Sequence[str] | None) -> tuple[str, ...] | None:
+    if issuers is None:
+        return None
+    try:
+        return tuple(map(check_issuer, [issuers] if isinstance(issuers, str) else issuers))
+    except ValueError as error:
+        raise RegistrationError(f"The server {name!r}: {error}.") from None
 
 
 def _in_order(registered: Mapping[str, P]) -> list[P]:

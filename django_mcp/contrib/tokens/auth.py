@@ -15,7 +15,7 @@ from django.db import DatabaseError, router, transaction
 from django.http import HttpRequest
 from django.views.decorators.debug import sensitive_variables
 
-from django_mcp.auth import Principal, Refusal
+from django_mcp.auth import Principal, Refusal, without_oauth
 from django_mcp.protocol.headers import bearer_token
 
 if not apps.is_installed("django_mcp.contrib.tokens"):
@@ -38,6 +38,7 @@ _INVALID: Final = Refusal(
 )
 
 
+@without_oauth
 @sensitive_variables("secret")
 def token_auth(request: HttpRequest) -> Principal | Refusal:
     """Return the principal whose token the ``Authorization`` header carries, or the refusal.
