@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from dataclasses import field, fields
 from functools import partial
 from threading import Lock
 from typing import Annotated, Any, Final, NamedTuple, TypeVar, get_type_hints
@@ -23,6 +23,7 @@ from pydantic.dataclasses import dataclass
 from pydantic_core import ErrorDetails
 
 from .forks import PerProcess
+from .protocol.scopes import check_scope
 from .rates import Rate
 
 T = TypeVar("T")
@@ -80,6 +81,22 @@ def _check_base_url(url: Any) -> Any:
     return url.rstrip("/")
 
 
+def _check_hierarchy(hierarchy: Any) -> Any:
+    if not isinstance(hierarchy, dict):
+        return hierarchy
+    return {check_scope(each): _checked_scopes(included) for each, included in hierarchy.items()}
+
+
+def _checked_scopes(scopes: Any) -> Any:
+    return tuple(map(check_scope, _listed(scopes)))
+
+
+def _check_sentences(scopes: Any) -> Any:
+    for each in scopes if isinstance(scopes, dict) else ():
+        check_scope(each)
+    return scopes
+
+
 def _is_url(text: str, *, is_secure: bool = True) -> bool:
     try:
         parts = urlsplit(text)
@@ -117,6 +134,14 @@ Issuers = Annotated[
     BeforeValidator(_listed),
     Field(strict=False),
 ]
+Scopes = Annotated[
+    tuple[Annotated[str, BeforeValidator(check_scope)], ...],
+    BeforeValidator(_listed),
+    Field(strict=False),
+]
+Sentences = Annotated[dict[str, Any], BeforeValidator(_check_sentences)]
+"""Texts, or lazy translations, by scope."""
+Hierarchy = Annotated[dict[str, tuple[str, ...]], BeforeValidator(_check_hierarchy)]
 BaseURLs = Annotated[
     tuple[Annotated[str, BeforeValidator(_check_base_url)], ...],
     BeforeValidator(_listed),
@@ -143,6 +168,10 @@ class Settings:
     call_context: str | Callable[..., Any] | None = None
     authorization_servers: Issuers = ()
     base_url: BaseURLs = ()
+    base_scopes: Scopes = ()
+    scopes: Sentences = field(default_factory=dict)
+    scope_hierarchy: Hierarchy = field(default_factory=dict)
+    read_only_scopes: Scopes = ()
     allowed_origins: Origins = ()
     max_body_bytes: Count = 4 * 1024 * 1024
     max_json_values: Count = 100_000
@@ -197,6 +226,8 @@ _IN_WORDS: Final[dict[Any, str]] = {
     float: "a number",
     bool: "True or False",
     tuple[str, ...]: "a list",
+    dict[str, Any]: "a dict",
+    dict[str, tuple[str, ...]]: "a dict of lists",
 }
 _WHY_NO_MORE: Final = {
     "session_cache_seconds": "for so long a session that has ended may still be let in",

@@ -95,7 +95,8 @@ def django_user(request: HttpRequest) -> Principal | Refusal:
     user = request.user
     if user.is_authenticated and user.is_active:
         login = login_of(request)
-        return Principal(user, credential=login, recheck=None if login is None else ended_logins)
+        recheck = None if login is None else ended_logins
+        return Principal(user, scopes=None, credential=login, recheck=recheck)
     return Refusal(
         "Log in to the site first: the cookie of its session opens this endpoint.",
         challenge='Session realm="mcp"',

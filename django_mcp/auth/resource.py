@@ -19,13 +19,19 @@ class ProtectedResource:
     """Where clients read :attr:`metadata`."""
     authorization_servers: tuple[str, ...]
     """The identifiers of those who issue tokens for it."""
+    scopes: tuple[str, ...] = ()
+    """What every token for it needs: what a client asks for first."""
 
     @property
     def metadata(self) -> dict[str, Any]:
         """What clients are told before they log in (RFC 9728, section 2)."""
+        # 2026-07-28, basic/authorization, "Scope Selection Strategy": those for the basics, and not
+        # all that there are. Without, a client names none.
+        scopes = {"scopes_supported": list(self.scopes)} if self.scopes else {}
         return {
             "resource": self.url,
             "authorization_servers": list(self.authorization_servers),
+            **scopes,
             # RFC 6750 has two other ways; MCP forbids the one in the URL, and bodies are JSON.
             "bearer_methods_supported": ["header"],
         }
@@ -33,7 +39,8 @@ class ProtectedResource:
     @property
     def challenge(self) -> dict[str, str]:
         """The parameters of a challenge that says where to log in (RFC 9728, section 5.1)."""
-        return {"resource_metadata": self.metadata_url}
+        scope = {"scope": " ".join(self.scopes)} if self.scopes else {}
+        return {"resource_metadata": self.metadata_url, **scope}
 
     @property
     def advice(self) -> str:

@@ -10,7 +10,7 @@ ids.
 
 from __future__ import annotations
 
-from .oauth import check_oauth
+from .oauth import check_oauth, check_scopes
 from .partitions import check_partitions
 from .servers import check_servers
 from .settings import check_settings
@@ -31,6 +31,7 @@ __all__ = [
     "check_oauth",
     "check_openness",
     "check_partitions",
+    "check_scopes",
     "check_servers",
     "check_settings",
     "check_well_known",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from django.conf import settings as django_settings
@@ -12,7 +14,9 @@ from django.urls import get_resolver
 from ..conf import get_settings
 from ..http.protected_resource import WELL_KNOWN, authorization_servers_of
 from ..http.request import Endpoint
+from ..protocol.scopes import with_included
 from ..routing import find_endpoints, path_of
+from ..server.registry import MCPServer
 from ..well_known import is_absent
 from .settings import are_settings_valid
 
@@ -23,6 +27,53 @@ BASE_URL_HINT: Final = (
 DOCUMENT_HINT: Final = (
     'Put path("", include("django_mcp.well_known")) at the front of the URLconf\'s root.'
 )
+
+
+SCOPES_HINT: Final = (
+    'Add it to DJANGO_MCP["SCOPES"], with a sentence that says what it allows; or correct its name.'
+)
+
+
+@register(Tags.urls)
+def check_scopes(**kwargs: object) -> list[CheckMessage]:
+    """Check that the scopes that somebody needs are among those that the site says it has."""
+    if not getattr(django_settings, "ROOT_URLCONF", None) or not are_settings_valid():
+        return []
+    settings = get_settings()
+    if not settings.scopes:
+        return []
+    wanted = dict.fromkeys(
+        [
+            *with_included(settings.scope_hierarchy, settings.scope_hierarchy),
+            *settings.read_only_scopes,
+        ],
+        "DJANGO_MCP",
+    )
+    servers = [endpoint.server for _, endpoint in find_endpoints(get_resolver())]
+    wanted |= dict(_needed(servers))
+    return [
+        CheckWarning(
+            f"{where} has the scope {scope!r}, which SCOPES has not.{_meant(scope)}",
+            hint=SCOPES_HINT,
+            id="django_mcp.W021",
+        )
+        for scope, where in sorted(wanted.items())
+        if scope not in settings.scopes
+    ]
+
+
+def _needed(servers: Sequence[MCPServer]) -> Iterator[tuple[str, str]]:
+    for server in servers:
+        for primitive in (*server.tools, *server.resources, *server.prompts):
+            for scope in primitive.scopes:
+                yield scope, f"{primitive.key!r} of the server {server.name!r}"
+        for scope in server.scopes:
+            yield scope, f"The server {server.name!r}"
+
+
+def _meant(scope: str) -> str:
+    near = difflib.get_close_matches(scope, get_settings().scopes, n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 @register(Tags.urls)

@@ -96,7 +96,25 @@ async def authenticate(
     runner.limit_key = key = principal.limit_key or rate_limits.address_key(
         request.address, current_partition()
     )
-    return Caller(request, server, name, principal, key, auth is public, settings, runner)
+    checks_scopes = (
+        server.is_scoped
+        or principal.read_only
+        or settings.base_scopes != ()
+        or settings.read_only_scopes != ()
+    )
+    is_public = auth is public
+    return Caller(
+        request,
+        server,
+        name,
+        principal,
+        key,
+        is_public,
+        settings,
+        runner,
+        resource,
+        checks_scopes,
+    )
 
 
 def check_form(request: IncomingRequest) -> None:

@@ -61,6 +61,7 @@ def find_resource(
         urls=frozenset(f"{base}{path}" for base in bases),
         metadata_url=f"{bases[0]}{WELL_KNOWN}{path}",
         authorization_servers=issuers,
+        scopes=endpoint.server.scopes,
     )
 
 

@@ -128,6 +128,8 @@ def test_every_setting_is_documented_with_type_and_default():
 
 
 def type_in_words(kind: Any) -> str:
+    if typing.get_origin(kind) is dict:
+        return "dict"
     kinds = typing.get_args(kind) or (kind,)
     return " | ".join("None" if each is NoneType else each.__name__ for each in kinds)
 

@@ -58,7 +58,7 @@ def token_auth(request: HttpRequest) -> Principal | Refusal:
         return _INVALID
     if token.use_due:
         _record_use(token)
-    return Principal(user=token.user, client_id=f"{_CLIENT}{token.pk}", recheck=_ended)
+    return Principal(user=token.user, client_id=f"{_CLIENT}{token.pk}", scopes=None, recheck=_ended)
 
 
 def _ended(principals: Sequence[Principal]) -> Iterable[Principal]:
