@@ -8,14 +8,15 @@ which of those who came in by a session of Django's have logged out since.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeVar
 
 from django.http import HttpRequest
 
+from .any_of import any_of
 from .logins import ended_logins, login_of
 from .principal import Guard, Principal
+from .refusal import Refusal
 from .resource import ProtectedResource
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Principal",
     "ProtectedResource",
     "Refusal",
+    "any_of",
     "django_user",
     "nonblocking",
     "public",
@@ -30,26 +32,6 @@ __all__ = [
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """The answer to a request that may not pass.
-
-    ``status`` is 401 where credentials are missing or wrong, 403 where they do not suffice.
-    ``message`` reaches the person in front of most clients, so it says what to do. ``challenge``
-    becomes the ``WWW-Authenticate`` header; empty, it asks for a bearer token, and says whether one
-    was shown that does not hold.
-    """
-
-    message: str = (
-        'Authentication required: send credentials, such as "Authorization: Bearer TOKEN". '
-        "Whoever runs this site issues them."
-    )
-    status: int = 401
-    challenge: str = ""
-    headers: dict[str, str] = field(default_factory=dict)
-    """More headers for the response."""
 
 
 def nonblocking(auth: F) -> F:
@@ -71,8 +53,14 @@ def without_oauth(auth: F) -> F:
     return auth
 
 
+def _without_tokens(auth: F) -> F:
+    """Mark a callable that lets people in whatever token they show; see :func:`any_of`."""
+    auth.reads_authorization = False  # type: ignore[attr-defined]
+    return without_oauth(auth)
+
+
 @nonblocking
-@without_oauth
+@_without_tokens
 def public(request: HttpRequest) -> Principal:
     """Let everybody in. Choosing it says that the endpoint is open on purpose."""
     return Principal(_anonymous_user()())
@@ -86,7 +74,7 @@ def _anonymous_user() -> type:
     return AnonymousUser
 
 
-@without_oauth
+@_without_tokens
 def django_user(request: HttpRequest) -> Principal | Refusal:
     """Let in whoever Django's own authentication has recognised: session cookies, for example.
 

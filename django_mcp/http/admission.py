@@ -249,8 +249,9 @@ def _refused(
     # RFC 9110, section 15.5.2: a 401 carries a challenge.
     error = MCPError(ErrorCode.INVALID_REQUEST, refusal.message)
     refused = (Forbidden if refusal.status == 403 else Refused)(refusal.status, error)
-    challenge = refusal.challenge or _challenge(refusal.status, request, server, resource)
-    given = {"WWW-Authenticate": challenge, **refusal.headers}
+    own = _challenge(refusal.status, request, server, resource)
+    challenges = [each or own for each in (refusal.challenge, *refusal.more_challenges)]
+    given = {"WWW-Authenticate": ", ".join(challenges), **refusal.headers}
     refused.headers = {name: _sendable(text) for name, text in given.items()}
     return refused
 

@@ -299,7 +299,7 @@ def default_of(field: dataclasses.Field[Any]) -> Any:
 def test_the_ready_made_callables_are_documented():
     names = first_column(section(CONTEXT, "## Ready-made callables"))
     own = {name for name in auth.__all__ if inspect.isfunction(getattr(auth, name))}
-    own -= {"nonblocking", "without_oauth"}  # which decorate such a callable
+    own -= {"any_of", "nonblocking", "without_oauth"}  # which take such callables
     assert names == [
         *(f"django_mcp.auth.{name}" for name in sorted(own, reverse=True)),
         "django_mcp.contrib.tokens.auth.token_auth",
