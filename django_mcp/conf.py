@@ -43,6 +43,12 @@ OLD_NAMES: Final = {
 """Other names of keys, which mean the same; the system check ``django_mcp.W017`` advises against
 them."""
 
+JWT_ALGORITHMS: Final = (
+    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    *("ES256", "ES384", "ES512", "EdDSA", "Ed25519"),
+)
+"""RFC 7518, section 3, and RFC 9864, without what a public key or nothing at all could forge."""
+
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 """Hosts that are this machine, to which nobody listens in."""
 
@@ -97,6 +103,15 @@ def _check_sentences(scopes: Any) -> Any:
     return scopes
 
 
+def _check_algorithm(name: Any) -> Any:
+    if name not in JWT_ALGORITHMS:
+        raise ValueError(
+            f"{name!r} is none of the algorithms by which issuers sign tokens with keys of their "
+            f"own: {', '.join(JWT_ALGORITHMS)}"
+        )
+    return name
+
+
 def _is_url(text: str, *, is_secure: bool = True) -> bool:
     try:
         parts = urlsplit(text)
@@ -139,6 +154,9 @@ Scopes = Annotated[
     BeforeValidator(_listed),
     Field(strict=False),
 ]
+Algorithms = Annotated[
+    tuple[Annotated[str, BeforeValidator(_check_algorithm)], ...], Field(strict=False)
+]
 Sentences = Annotated[dict[str, Any], BeforeValidator(_check_sentences)]
 """Texts, or lazy translations, by scope."""
 Hierarchy = Annotated[dict[str, tuple[str, ...]], BeforeValidator(_check_hierarchy)]
@@ -172,6 +190,12 @@ class Settings:
     scopes: Sentences = field(default_factory=dict)
     scope_hierarchy: Hierarchy = field(default_factory=dict)
     read_only_scopes: Scopes = ()
+    oauth_user: str | Callable[..., Any] | None = None
+    oauth_service_users: dict[str, str] = field(default_factory=dict)
+    jwt_algorithms: Algorithms = JWT_ALGORITHMS
+    introspection_url: str = ""
+    introspection_client_id: str = ""
+    introspection_client_secret: str = ""
     allowed_origins: Origins = ()
     max_body_bytes: Count = 4 * 1024 * 1024
     max_json_values: Count = 100_000
@@ -227,6 +251,7 @@ _IN_WORDS: Final[dict[Any, str]] = {
     bool: "True or False",
     tuple[str, ...]: "a list",
     dict[str, Any]: "a dict",
+    dict[str, str]: "a dict of texts",
     dict[str, tuple[str, ...]]: "a dict of lists",
 }
 _WHY_NO_MORE: Final = {

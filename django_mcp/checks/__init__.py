@@ -10,7 +10,7 @@ ids.
 
 from __future__ import annotations
 
-from .oauth import check_oauth, check_scopes
+from .oauth import check_oauth, check_scopes, check_tokens
 from .partitions import check_partitions
 from .servers import check_servers
 from .settings import check_settings
@@ -34,5 +34,6 @@ __all__ = [
     "check_scopes",
     "check_servers",
     "check_settings",
+    "check_tokens",
     "check_well_known",
 ]

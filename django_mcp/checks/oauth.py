@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings as django_settings
 from django.core.checks import CheckMessage, Error, Tags, register
@@ -12,7 +12,7 @@ from django.core.checks import Warning as CheckWarning
 from django.urls import get_resolver
 
 from ..conf import get_settings
-from ..http.protected_resource import WELL_KNOWN, authorization_servers_of
+from ..http.protected_resource import WELL_KNOWN, auth_of, authorization_servers_of, imported
 from ..http.request import Endpoint
 from ..protocol.scopes import with_included
 from ..routing import find_endpoints, path_of
@@ -29,9 +29,34 @@ DOCUMENT_HINT: Final = (
 )
 
 
+TOKENS_HINT: Final = "See the page of the documentation about logins by OAuth."
 SCOPES_HINT: Final = (
     'Add it to DJANGO_MCP["SCOPES"], with a sentence that says what it allows; or correct its name.'
 )
+
+
+@register(Tags.urls)
+def check_tokens(**kwargs: object) -> list[CheckMessage]:
+    """Check that whatever takes tokens of others has been told what it needs."""
+    if not getattr(django_settings, "ROOT_URLCONF", None) or not are_settings_valid():
+        return []
+    found: dict[str, None] = {}
+    for _, endpoint in find_endpoints(get_resolver()):
+        for auth in _callables(auth_of(endpoint, get_settings())):
+            if hasattr(auth, "problems"):
+                issuers = authorization_servers_of(endpoint, get_settings())
+                for problem in auth.problems(get_settings(), issuers):
+                    found[f"The server {endpoint.server.name!r}: {problem}."] = None
+    return [Error(message, hint=TOKENS_HINT, id="django_mcp.E010") for message in found]
+
+
+def _callables(auth: Any) -> Iterator[Any]:
+    try:
+        yield imported(auth) if isinstance(auth, str) else auth
+    except ImportError:
+        return  # of which another check tells
+    for each in getattr(auth, "members", ()):
+        yield from _callables(each)
 
 
 @register(Tags.urls)
