@@ -111,10 +111,10 @@ def check_oauth(**kwargs: object) -> list[CheckMessage]:
     if not paths:
         return []
     messages: list[CheckMessage] = []
-    if "*" in django_settings.ALLOWED_HOSTS and not settings.base_url:
+    if set(django_settings.ALLOWED_HOSTS) == {"*"} and not settings.base_url:
         message = (
             "Which resource tokens are for is not known, so none is accepted: ALLOWED_HOSTS has "
-            '"*", and DJANGO_MCP["BASE_URL"] is not set.'
+            'only "*", and DJANGO_MCP["BASE_URL"] is not set.'
         )
         messages.append(Error(message, hint=BASE_URL_HINT, id="django_mcp.E009"))
     messages += [

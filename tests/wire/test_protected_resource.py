@@ -266,4 +266,6 @@ def test_a_check_finds_a_site_that_answers_to_any_name(settings):
     settings.ALLOWED_HOSTS = ["*"]
     assert found(settings, *WHOLE) == ["django_mcp.E009"]
     assert found(settings, *WHOLE, BASE_URL="https://shop.example.com") == []
+    settings.ALLOWED_HOSTS = ["*", "shop.example.com"]
+    assert found(settings, *WHOLE, BASE_URL=[]) == []
     assert found(settings, *WHOLE, BASE_URL=[], AUTH="no.such.path") == []

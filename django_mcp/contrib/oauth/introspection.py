@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
+from time import monotonic
 from typing import Any, Final
 from urllib.parse import quote_plus
 
@@ -56,12 +57,12 @@ class _Answers:
     def get(self, digest: bytes) -> Mapping[str, Any] | None:
         """Return the answer, as long as it counts."""
         until, answer = self._until.get(digest, (0.0, None))
-        return answer if time.monotonic() < until else None
+        return answer if monotonic() < until else None
 
     def keep(self, digest: bytes, answer: Mapping[str, Any], seconds: float) -> None:
         """Let an answer count for so many seconds."""
         with self._lock:
-            self._until[digest] = (time.monotonic() + seconds, answer)
+            self._until[digest] = (monotonic() + seconds, answer)
             self._until.move_to_end(digest)
             while len(self._until) > MAX_CACHED:
                 self._until.popitem(last=False)

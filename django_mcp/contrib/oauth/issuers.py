@@ -7,9 +7,9 @@ name keys which do not exist, makes it ask no more often than every half minute.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping
 from threading import Lock
+from time import monotonic
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -59,7 +59,7 @@ class Issuer:
     def look_for_newer(self) -> bool:
         """Fetch everything anew, unless that has been tried lately; return whether it was."""
         known = self._is_known()
-        began = time.monotonic()
+        began = monotonic()
         if began - self._tried < (PAUSE_SECONDS if known else FIRST_PAUSE_SECONDS):
             return False
         # Where nothing is known everybody has to wait for it; else nobody waits for another.
@@ -68,10 +68,10 @@ class Issuer:
         try:
             if self._tried >= began:
                 return True  # by another thread, meanwhile
-            self._tried = time.monotonic()
+            self._tried = monotonic()
             self._metadata = metadata = discover(self.identifier)
             self._keys = _published_keys(metadata) if "jwks_uri" in metadata else []
-            self._fetched = time.monotonic()
+            self._fetched = monotonic()
         except FetchFailed as error:
             logger.warning("Nothing new is known of the issuer %s: %s.", self.identifier, error)
             return False
@@ -80,10 +80,10 @@ class Issuer:
         return True
 
     def _is_known(self) -> bool:
-        return time.monotonic() - self._fetched < USABLE_SECONDS
+        return monotonic() - self._fetched < USABLE_SECONDS
 
     def _keep_fresh(self) -> None:
-        if time.monotonic() - self._fetched >= FRESH_SECONDS:
+        if monotonic() - self._fetched >= FRESH_SECONDS:
             self.look_for_newer()
         if not self._is_known():
             raise Unavailable(

@@ -36,8 +36,8 @@ def say(issuer: Issuer, token: str = "opaque", **changed: Any) -> None:
 
 
 def pass_by(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    real = time.monotonic
-    monkeypatch.setattr(introspection.time, "monotonic", lambda: real() + seconds)
+    now = time.monotonic() + seconds
+    monkeypatch.setattr(introspection, "monotonic", lambda: now)
 
 
 def test_a_token_that_is_active_lets_its_user_in(issuer, anna):
