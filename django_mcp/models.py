@@ -170,8 +170,9 @@ class OutgoingMessage(models.Model):
 class PendingRequest(models.Model):
     """A request in flight, from the client or to it.
 
-    Its own primary key is the identity of the exchange. The JSON-RPC id is kept only for the reply:
-    clients may use one id for many requests at once.
+    Its own primary key is the identity of the exchange. The JSON-RPC id is kept for the reply, and
+    to find what a cancellation names; it identifies nothing, since clients may use one id for many
+    requests at once.
     """
 
     class Direction(models.TextChoices):

@@ -46,7 +46,8 @@ class CallInfo:
     """``ok``, ``tool_error`` (the model reads what went wrong), ``input_required`` (the client is
     asked first), ``error`` (of the protocol) or ``cancelled``; empty while it runs."""
     error: str = ""
-    """The class of the exception that the function raised, with its module; else empty."""
+    """The class of the exception that the function raised, or what precedes it, such as a
+    permission, with its module; else empty."""
     error_code: int | None = None
     """The code of the error that it is answered with, if it is."""
     answer_bytes: int = 0

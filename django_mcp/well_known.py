@@ -42,7 +42,7 @@ from .auth import ProtectedResource
 from .conf import get_settings
 from .http.protected_resource import WELL_KNOWN, find_resource
 from .http.request import Endpoint
-from .http.views import MCPView, endpoint_of, outside_the_site, refusal
+from .http.views import MCPView, as_it_stands, endpoint_of, outside_the_site
 from .routing import Place, leaves, path_of, rest_of
 
 _PROTECTED_RESOURCE: Final = "oauth-protected-resource"
@@ -74,9 +74,9 @@ def document(request: HttpRequest, **names: str) -> HttpResponseBase:
         return _preflight(request)
     resource = _resource(request, **names)
     if resource is None:
-        return refusal(JsonResponse(_ABSENT, status=404, headers=_EVERYONE), request)
+        return as_it_stands(JsonResponse(_ABSENT, status=404, headers=_EVERYONE), request)
     if request.method not in ("GET", "HEAD"):
-        return refusal(HttpResponseNotAllowed(_METHODS, headers=_EVERYONE), request)
+        return as_it_stands(HttpResponseNotAllowed(_METHODS, headers=_EVERYONE), request)
     return JsonResponse(resource.metadata, headers=_EVERYONE)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from django_mcp.store.ledger import close_ledger
 from django_mcp.store.sessions import session_cache
 from tests.support.emptying import emptying, what_is_kept
 from tests.wire.validator import valid_wire
+
+from . import settings
 
 __all__ = ["valid_wire"]
 
@@ -61,6 +64,7 @@ SLOW = (
 """What `make test` leaves out, below this folder: most of it starts processes, or waits."""
 SLOW_ENTRANCES = ("asgi",)
 """Of the ways to the endpoint, the one that takes a loop and a thread for each request."""
+AS_WRITTEN = deepcopy(settings.DJANGO_MCP)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -104,6 +108,24 @@ def own_ledger(request):
     yield
     close_process_loop()
     close_ledger()
+
+
+def check_settings() -> None:
+    """Fail if the dictionary that all tests begin with is another than it was; mend it."""
+    if settings.DJANGO_MCP != AS_WRITTEN:
+        settings.DJANGO_MCP.clear()
+        settings.DJANGO_MCP.update(deepcopy(AS_WRITTEN))
+        pytest.fail(
+            "DJANGO_MCP was changed for all tests. Set another one: "
+            "settings.DJANGO_MCP = {**settings.DJANGO_MCP, ...}"
+        )
+
+
+@pytest.fixture(autouse=True)
+def own_settings():
+    """Leave no settings behind: ``settings.DJANGO_MCP |= {...}`` would."""
+    yield
+    check_settings()
 
 
 @pytest.fixture(autouse=True)

@@ -23,6 +23,7 @@ from django_mcp.conf import (
 )
 from django_mcp.models import PendingRequest, Session
 from django_mcp.server.errors import RegistrationError
+from tests.conftest import check_settings
 
 BOUND = 10
 """Seconds for what takes no time."""
@@ -169,3 +170,10 @@ def test_a_name_has_to_fit_into_its_column():
         MCPServer("x" * (MAX_SERVER_NAME_LENGTH + 1))
     fields = [model._meta.get_field("server") for model in (Session, PendingRequest)]
     assert {field.max_length for field in fields} == {MAX_SERVER_NAME_LENGTH}
+
+
+def test_a_test_that_changes_the_settings_of_all_others_fails(settings):
+    settings.DJANGO_MCP |= {"SERVER_NAME": "left behind"}
+    with pytest.raises(pytest.fail.Exception, match="was changed for all tests"):
+        check_settings()
+    assert settings.DJANGO_MCP["SERVER_NAME"] == "test"

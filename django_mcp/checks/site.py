@@ -109,10 +109,6 @@ THREAD_MIDDLEWARE: Final = {
     "crum.CurrentRequestUserMiddleware",
     "django_currentuser.middleware.ThreadLocalUserMiddleware",
     "django_multitenant.middlewares.MultitenantMiddleware",
-    "django_tenants.middleware.TenantMainMiddleware",
-    "django_tenants.middleware.TenantSubfolderMiddleware",
-    "django_tenants.middleware.main.TenantMainMiddleware",
-    "django_tenants.middleware.subfolder.TenantSubfolderMiddleware",
     "threadlocals.middleware.ThreadLocalMiddleware",
 }
 

@@ -42,7 +42,7 @@ class Limits:
     pages: int = 1000
     """How many pages of a list are read."""
     retries: int = 2
-    """How often a request is sent again that the server did not process."""
+    """How often in all a call's request is sent again that the server did not process."""
     reconnects: int = 5
     """How often in a row a broken stream is asked for without an event from it."""
     drain: float = 1.0

@@ -222,9 +222,11 @@ class Client:
 
         async def call(deadline: Deadline) -> CallToolResult:
             known = self._tools[name]
-            safe = known.repeatable if idempotent is None else idempotent
+            is_repeatable = known.repeatable if idempotent is None else idempotent
             mirrored = names.mirror_parameters(known.mirrored, params["arguments"])
-            request = OutgoingRequest(method, params, deadline, safe, mirrored, on_progress)
+            request = OutgoingRequest(
+                method, params, deadline, is_repeatable, mirrored, on_progress
+            )
             return validated(CallToolResult, await self._open_server.request(request))
 
         async with self._call(method, timeout, extends=progress_extends) as deadline:
@@ -324,13 +326,13 @@ class Client:
     async def ping(self, *, timeout: float | None = None) -> None:
         """See that the server answers."""
         async with self._call("ping", timeout) as deadline:
-            await self._open_server.ping(OutgoingRequest("ping", {}, deadline, safe=True))
+            await self._open_server.ping(OutgoingRequest("ping", {}, deadline, is_repeatable=True))
 
     async def set_log_level(self, level: LoggingLevel, *, timeout: float | None = None) -> None:
         """Ask for log messages of this level and above; they go to ``on_log``."""
         method = "logging/setLevel"
         async with self._call(method, timeout) as deadline:
-            request = OutgoingRequest(method, {"level": level}, deadline, safe=True)
+            request = OutgoingRequest(method, {"level": level}, deadline, is_repeatable=True)
             await self._open_server.set_log_level(request, level)
 
     def listen(
@@ -381,7 +383,7 @@ class Client:
     ) -> list[Any]:
         pages = PagedList(method, model, attribute, self._limits)
         while pages.has_more:
-            request = OutgoingRequest(method, pages.params, deadline, safe=True)
+            request = OutgoingRequest(method, pages.params, deadline, is_repeatable=True)
             pages.add(await self._open_server.request(request))
         return pages.items
 
@@ -395,7 +397,9 @@ class Client:
         progress_extends: bool = False,
     ) -> dict[str, Any]:
         async with self._call(method, timeout, extends=progress_extends) as deadline:
-            request = OutgoingRequest(method, params, deadline, safe=True, on_progress=on_progress)
+            request = OutgoingRequest(
+                method, params, deadline, is_repeatable=True, on_progress=on_progress
+            )
             return await self._open_server.request(request)
 
     @asynccontextmanager

@@ -142,7 +142,9 @@ class LegacyEra:
         deadline = Deadline("initialize", self._timeout, self._limits.max_timeout)
         async with deadline:
             # Repeating it is safe: what it leaves behind is a session that nobody uses.
-            request = OutgoingRequest("initialize", self._initialize_params, deadline, safe=True)
+            request = OutgoingRequest(
+                "initialize", self._initialize_params, deadline, is_repeatable=True
+            )
             session = await send_until_answered(
                 lambda: self._initialize(request), request, self._limits
             )
@@ -214,7 +216,7 @@ class LegacyEra:
         self._listeners.add(changes)
         for uri in changes.wanted.uris:
             method = "resources/subscribe"
-            await self.request(OutgoingRequest(method, {"uri": uri}, deadline, safe=True))
+            await self.request(OutgoingRequest(method, {"uri": uri}, deadline, is_repeatable=True))
             self._listeners.subscribe(uri)
 
     async def _open_stream(self) -> LegacySession:
@@ -227,7 +229,7 @@ class LegacyEra:
         """End that, and the subscriptions that nobody else has."""
         for uri in self._listeners.remove(changes):
             method = "resources/unsubscribe"
-            await self.request(OutgoingRequest(method, {"uri": uri}, deadline, safe=True))
+            await self.request(OutgoingRequest(method, {"uri": uri}, deadline, is_repeatable=True))
 
     # The end
 

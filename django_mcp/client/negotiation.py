@@ -107,7 +107,7 @@ class Negotiation:
         era = self._modern(revision)
         method = "server/discover"
         async with Deadline(method, self.timeout, self.limits.max_timeout) as deadline:
-            request = OutgoingRequest(method, {}, deadline, safe=True)
+            request = OutgoingRequest(method, {}, deadline, is_repeatable=True)
             try:
                 result = await era.request(request)
                 found = validated(DiscoverResult, result)

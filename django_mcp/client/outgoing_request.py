@@ -50,7 +50,7 @@ class OutgoingRequest:
     method: str
     params: Mapping[str, Any]
     deadline: Deadline
-    safe: bool = False
+    is_repeatable: bool = False
     """Whether it may be repeated though it may have run."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Mirrored arguments (2026-07-28)."""
@@ -218,7 +218,7 @@ async def send_until_answered(
                 raise lost or SessionLost("The server forgot the new session as well") from None
             is_repeated = True
         except OutcomeUnknown as error:
-            if is_repeated or not request.safe:
+            if is_repeated or not request.is_repeatable:
                 raise
             is_repeated, lost = True, error
         except NotProcessed as error:

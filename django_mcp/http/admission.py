@@ -31,7 +31,7 @@ from ..store.sessions.finding import digest, find_sessions
 from ..store.sessions.session_rows import check_owner, recall_session, touch_session
 from . import protected_resource, rate_limits
 from .protected_resource import imported
-from .replies import Forbidden, Refused, refuse
+from .replies import Forbidden, Refused, refusal
 from .request import BodyTooLarge, Caller, Endpoint, IncomingRequest, allowed_hosts, is_host_among
 
 logger = logging.getLogger("django_mcp.request")
@@ -46,15 +46,15 @@ def check_source(request: IncomingRequest) -> None:
     try:
         host = request.host()
     except DisallowedHost:
-        raise refuse(
+        raise refusal(
             400, "Invalid Host header; add the name to ALLOWED_HOSTS if it is yours"
         ) from None
     if get_site_settings().secure_ssl_redirect and not (request.secure or _exempt(request.path)):
         # SecurityMiddleware would redirect, which turns a POST into a GET.
-        raise refuse(403, "Use HTTPS")
+        raise refusal(403, "Use HTTPS")
     origin = request.origin
     if origin is not None and not (cross_origin(origin) or _same_origin(origin, host, request)):
-        raise refuse(403, 'Origin not allowed; see DJANGO_MCP["ALLOWED_ORIGINS"]')
+        raise refusal(403, 'Origin not allowed; see DJANGO_MCP["ALLOWED_ORIGINS"]')
 
 
 def cross_origin(origin: str) -> bool:
@@ -75,7 +75,7 @@ async def authenticate(
     auth = endpoint.auth or server.auth or settings.auth
     if auth is None:
         logger.error('Refused: DJANGO_MCP["AUTH"] is not set; see the system check django_mcp.E001')
-        raise refuse(403, 'This endpoint is closed: DJANGO_MCP["AUTH"] is not set')
+        raise refusal(403, 'This endpoint is closed: DJANGO_MCP["AUTH"] is not set')
     if isinstance(auth, str):
         auth = imported(auth)
     django_request: Any = request.django()
@@ -120,16 +120,16 @@ async def authenticate(
 def check_form(request: IncomingRequest) -> None:
     """Check the headers that say in which form body and answer are."""
     if not headers.is_json(request.content_type):
-        raise refuse(415, "Send the message as Content-Type: application/json")
+        raise refusal(415, "Send the message as Content-Type: application/json")
     acceptable = headers.acceptable(request.accept)
     if not (acceptable.json or acceptable.events):
-        raise refuse(406, "Accept application/json and text/event-stream")
+        raise refusal(406, "Accept application/json and text/event-stream")
 
 
 def check_takes_events(request: IncomingRequest) -> None:
     """Check that the client takes a stream, which is all that GET has to offer."""
     if not headers.acceptable(request.accept).events:
-        raise refuse(406, "Accept text/event-stream")
+        raise refusal(406, "Accept text/event-stream")
 
 
 async def read_message(caller: Caller) -> Message | Batch | Invalid:
@@ -145,7 +145,7 @@ async def read_message(caller: Caller) -> Message | Batch | Invalid:
 
 def _parse_large(body: bytes, values: int, limit: int) -> Message | Batch | Invalid:
     if values > limit and exceeds(body, limit):
-        raise refuse(413, f"The body holds more than {limit} JSON values; send fewer at once")
+        raise refusal(413, f"The body holds more than {limit} JSON values; send fewer at once")
     return messages.parse(body, values)
 
 
@@ -158,7 +158,7 @@ async def read_body(request: IncomingRequest, caller: str, limit: int) -> bytes:
             raise BodyTooLarge
         return await request.read(limit, caller)
     except BodyTooLarge:
-        raise refuse(413, f"The body exceeds {limit} bytes") from None
+        raise refusal(413, f"The body exceeds {limit} bytes") from None
 
 
 @sensitive_variables("secret")
@@ -198,7 +198,7 @@ def session_secret(request: IncomingRequest) -> str:
     2025-11-25, basic/transports, "Session Management": a request without it is 400.
     """
     if request.session_id is None:
-        raise refuse(400, f"{headers.SESSION_ID} is missing; send initialize first")
+        raise refusal(400, f"{headers.SESSION_ID} is missing; send initialize first")
     return request.session_id
 
 
@@ -244,14 +244,14 @@ def _principal(
 
 
 def _refused(
-    refusal: Refusal, request: IncomingRequest, server: str, resource: ProtectedResource | None
+    answer: Refusal, request: IncomingRequest, server: str, resource: ProtectedResource | None
 ) -> Refused:
     # RFC 9110, section 15.5.2: a 401 carries a challenge.
-    error = MCPError(ErrorCode.INVALID_REQUEST, refusal.message)
-    refused = (Forbidden if refusal.status == 403 else Refused)(refusal.status, error)
-    own = _challenge(refusal.status, request, server, resource)
-    challenges = [each or own for each in (refusal.challenge, *refusal.more_challenges)]
-    given = {"WWW-Authenticate": ", ".join(challenges), **refusal.headers}
+    error = MCPError(ErrorCode.INVALID_REQUEST, answer.message)
+    refused = (Forbidden if answer.status == 403 else Refused)(answer.status, error)
+    own = _challenge(answer.status, request, server, resource)
+    challenges = [each or own for each in (answer.challenge, *answer.more_challenges)]
+    given = {"WWW-Authenticate": ", ".join(challenges), **answer.headers}
     refused.headers = {name: _sendable(text) for name, text in given.items()}
     return refused
 

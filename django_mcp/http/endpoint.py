@@ -19,7 +19,7 @@ from .get_stream import handle_get
 from .partition_of_request import NOT_HERE, enter_partition_of
 from .post import handle_post, id_of
 from .rate_limits import address_key
-from .replies import Forbidden, Refused, Reply, refuse
+from .replies import Forbidden, Refused, Reply, refusal
 from .request import Caller, Endpoint, IncomingRequest
 
 #: As much of a body is read for its id, where nobody vouches for whoever sends it.
@@ -64,7 +64,7 @@ async def _handle(caller: Caller) -> Reply:
         return await handle_get(caller)
     if method == "DELETE":
         return await _end_session(caller)
-    raise refuse(405, f"{method} is not supported here", Allow=cors.METHODS)
+    raise refusal(405, f"{method} is not supported here", Allow=cors.METHODS)
 
 
 async def _end_session(caller: Caller) -> Reply:

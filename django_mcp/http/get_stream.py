@@ -18,7 +18,7 @@ from ..protocol.lifecycle import SessionInfo
 from ..running.send_queue import SendQueue
 from ..server.function_call import Runner
 from ..store.changes.fanout import GetStreamListener
-from ..store.database import available
+from ..store.database import reporting_outages
 from ..store.delivery import stream_rows
 from ..store.delivery.stream_readers import StreamReader
 from ..store.ledger import ledger
@@ -26,7 +26,7 @@ from . import admission, cors, replies
 from .changes import listener_of
 from .connection_limits import Connection, open_connections
 from .event_stream import RETRY_MS, EventId, EventStream, Pace, note_room
-from .replies import Reply, refuse
+from .replies import Reply, refusal
 from .request import Caller
 from .resumption import (
     LAST_EVENT_ID,
@@ -46,7 +46,7 @@ async def handle_get(caller: Caller) -> Reply:
     # stream. 2026-07-28, basic/transports/streamable-http: no GET any more.
     has_stream = runner.holds_connections or last_event_id is not None
     if not has_stream or lifecycle.is_modern_name(request.protocol_version):
-        raise refuse(
+        raise refusal(
             405,
             "This is an endpoint for MCP clients, which POST to it; there is no stream to GET",
             Allow=cors.METHODS,
@@ -103,7 +103,7 @@ def _connect(
         stream=stream.pk,
         cursor=cursor,
         epoch=stream.epoch,
-        own=bool(stream.own),
+        is_get_stream=bool(stream.own),
         deliver=queue.put,
         finish=queue.finish,
     )
@@ -142,7 +142,7 @@ def _event_stream(
         ending=sse.pause(RETRY_MS),
         # 2025-06-18 and before: only the stream of the session itself may end before its time.
         pace=pace,
-        is_resumable=primed or reader.own,
+        is_resumable=primed or reader.is_get_stream,
         on_drained=lambda: note_room(reader),
     )
 
@@ -159,6 +159,6 @@ def _leave(
 
 
 def _open_own(session: SessionInfo) -> Stream:
-    with available():
+    with reporting_outages():
         stream = stream_rows.open_own(session)
     return take_over(stream)

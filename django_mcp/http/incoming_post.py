@@ -45,7 +45,8 @@ class IncomingPost:
     async def run(self, runner: Runner) -> Reply:
         """Run the calls by ``runner``, and reply with what comes of them."""
         for call in self.calls:
-            await call.run(runner)
+            running, context = call.run(runner), call.context
+            await (running if context is None else runner.run_within(context, running))
             self.encode(call)
         return self.reply()
 

@@ -13,7 +13,7 @@ from ..store.ledger import ledger
 from .incoming_post import IncomingPost, state_of
 from .replies import Reply
 
-_peers_lock: Final = threading.Lock()
+_state_lock: Final = threading.Lock()
 
 
 class InlinePost(IncomingPost):
@@ -41,11 +41,14 @@ class InlinePost(IncomingPost):
                 self._current = call
                 books.add_request(call)
             try:
-                await call.run(runner)
+                running = call.run(runner)
+                await (
+                    running if call.context is None else runner.run_within(call.context, running)
+                )
             finally:
                 call.post = None
                 if is_watched:
-                    with _peers_lock:
+                    with _state_lock:
                         self._current = None
                     books.requests.remove(call)
             self.encode(call)
@@ -63,7 +66,7 @@ class InlinePost(IncomingPost):
 
     def want_rows(self, call: RunningCall) -> None:
         """Want a row for a call, unless it has ended. From any thread."""
-        with _peers_lock:
+        with _state_lock:
             if call is not self._current:
                 return
             if call.writer is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextvars import copy_context
 from functools import partial
 
 from ..protocol import headers, lifecycle, messages
@@ -130,7 +131,13 @@ async def _run(
     for call in calls:
         if call.exchange is None:
             continue
-        call.begun = begun = await begin(caller.server, call.exchange, runner)
+        beginning = begin(caller.server, call.exchange, runner)
+        if is_batch:
+            call.context = context = copy_context()
+            begun = await runner.run_within(context, beginning)
+        else:
+            begun = await beginning
+        call.begun = begun
         if isinstance(begun, FunctionCall):
             (apart if runner.is_run_apart(begun) else here).append(call)
     post = (revision, session, caller, is_batch)

@@ -17,7 +17,7 @@ from ..protocol.errors import TooManyRequests
 from ..rates import Rate
 from ..server.primitives import Tool
 from ..store.access.rate_counters import counts_here, spend
-from ..store.database import available
+from ..store.database import reporting_outages
 from ..store.delivery.request_rows import LISTEN
 from .request import Caller
 
@@ -66,7 +66,7 @@ def address_key(address: str, partition: str = "") -> str:
 
 
 def _spend_if_allowed(charges: list[Charge], tool: Tool | None, user: Any) -> None:
-    with available():
+    with reporting_outages():
         if tool is not None and not tool.allows(user):
             # A limit of its own would tell that there is such a tool.
             charges = charges[:-1]

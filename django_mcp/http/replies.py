@@ -96,7 +96,7 @@ class Forbidden(Refused):
     """A caller who is known, and whose credentials do not suffice for this."""
 
 
-def refuse(
+def refusal(
     status: int, message: str, *, code: int = ErrorCode.INVALID_REQUEST, **response_headers: str
 ) -> Refused:
     """Return the refusal of a request: raise it in admission."""

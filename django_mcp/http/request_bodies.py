@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 from ..conf import get_settings
 from ..protocol.errors import ErrorCode
-from .replies import Refused, refuse
+from .replies import Refused, refusal
 from .request import BodyTooLarge
 
 T = TypeVar("T")
@@ -110,7 +110,7 @@ class RequestBodies:
             if body.is_given_up:
                 raise body.refusal()
             if event["type"] == "http.disconnect":
-                raise refuse(400, "The body ended early", code=ErrorCode.PARSE_ERROR)
+                raise refusal(400, "The body ended early", code=ErrorCode.PARSE_ERROR)
             chunk: bytes = event.get("body", b"")
             if len(body.data) + len(chunk) > limit:
                 raise BodyTooLarge
@@ -182,7 +182,7 @@ class _Body:
     def refusal(self) -> Refused:
         """Return what the client is told whose body is given up."""
         if self.is_given_up:
-            return refuse(
+            return refusal(
                 503,
                 "Too much is being sent at the same time; try again later",
                 code=ErrorCode.INTERNAL_ERROR,
@@ -190,8 +190,8 @@ class _Body:
             )
         settings = get_settings()
         if asyncio.get_running_loop().time() >= self._end:
-            return refuse(408, f"The body did not come within {_seconds(settings.body_seconds)}")
-        return refuse(408, f"Nothing more came for {_seconds(self._pause)}")
+            return refusal(408, f"The body did not come within {_seconds(settings.body_seconds)}")
+        return refusal(408, f"Nothing more came for {_seconds(self._pause)}")
 
 
 def _seconds(number: float) -> str:

@@ -10,12 +10,12 @@ from ..protocol.errors import internal_error
 from ..protocol.lifecycle import SessionInfo
 from ..protocol.messages import encode, error_response
 from ..server.function_call import Runner
-from ..store.database import alias, available, with_retries
+from ..store.database import alias, reporting_outages, with_retries
 from ..store.delivery import stream_rows
 from ..store.ledger import ledger
 from . import replies
 from .event_stream import EventId
-from .replies import Refused, Reply, refuse
+from .replies import Refused, Reply, refusal
 from .request import Caller
 
 LAST_EVENT_ID: Final = "Last-Event-ID"
@@ -58,7 +58,7 @@ async def take_over_and_find_cursor(event_id: EventId, row: Stream, caller: Call
 
 def take_over(stream: Stream) -> Stream:
     """Let this process show a stream from now on, and no other one. May touch the database."""
-    with available():
+    with reporting_outages():
         try:
             previous = stream_rows.take_over(stream, ledger().channel())
         except Stream.DoesNotExist:
@@ -72,18 +72,18 @@ def take_over(stream: Stream) -> Stream:
 def _take_over_anew(stream: Stream) -> None:
     """Take over a session's own stream of which the client has missed what is no longer kept."""
     take_over(stream)
-    with available():
+    with reporting_outages():
         stream_rows.tell_changes_again(stream)
 
 
 def _read_stream(session: SessionInfo, event_id: EventId) -> Stream | None:
-    with available():
+    with reporting_outages():
         return with_retries(lambda: stream_rows.find(session, event_id.stream))
 
 
 def _trimmed(stream: Stream) -> list[bytes]:
     """Return an end for each request whose events are no longer there, so that nobody waits."""
-    with available():
+    with reporting_outages():
         requests = PendingRequest.objects.using(alias()).filter(
             stream=stream, direction=PendingRequest.Direction.FROM_CLIENT
         )
@@ -97,4 +97,4 @@ def _trimmed(stream: Stream) -> list[bytes]:
 
 def _unknown() -> Refused:
     # Neither 404, which would read as the loss of the session, nor 405.
-    return refuse(400, f"{LAST_EVENT_ID} names no event of this session; GET without it")
+    return refusal(400, f"{LAST_EVENT_ID} names no event of this session; GET without it")

@@ -7,7 +7,7 @@ from ..protocol import sse
 from ..protocol.lifecycle import SessionInfo
 from ..store.changes import change_log
 from ..store.changes.fanout import write_changes
-from ..store.database import available, with_retries
+from ..store.database import reporting_outages, with_retries
 from ..store.delivery import stream_rows
 from ..store.delivery.records import StoredMessage
 from ..store.delivery.stream_readers import StreamReader, trim_delivered
@@ -40,7 +40,7 @@ async def reply_with_stored(last_event_id: str, session: SessionInfo, caller: Ca
 
 def _fetch(row: Stream, cursor: int, session: SessionInfo, caller: Caller) -> list[StoredMessage]:
     """Return what comes next; of the session's own stream, only if nobody else delivers it."""
-    with available():
+    with reporting_outages():
         if row.own:
             trim_delivered(row)
             _write_changes(row, cursor, session, caller)
@@ -61,7 +61,7 @@ def _write_changes(row: Stream, cursor: int, session: SessionInfo, caller: Calle
         stream=row.pk,
         cursor=cursor,
         epoch=row.epoch,
-        own=True,
+        is_get_stream=True,
         deliver=lambda messages: None,
         finish=lambda: None,
     )

@@ -32,7 +32,7 @@ from .incoming_post import IncomingPost, state_of
 from .late_watch import watch_later
 from .replies import Reply
 
-_peers_lock: Final = threading.Lock()
+_state_lock: Final = threading.Lock()
 
 
 class StreamedPost(IncomingPost):
@@ -174,7 +174,7 @@ class StreamedPost(IncomingPost):
         self._wake_reply()
 
     def _end_call(self, call: RunningCall) -> None:
-        with _peers_lock:
+        with _state_lock:
             self._running.remove(call)
             writer, is_last = self._writer, not self._running
         call.post = None
@@ -207,7 +207,7 @@ class StreamedPost(IncomingPost):
 
     def want_rows(self, call: RunningCall) -> None:
         """Want a row for a call, unless it has ended. From any thread."""
-        with _peers_lock:
+        with _state_lock:
             if call not in self._running:
                 return
             writer = self._get_writer_locked()
@@ -216,7 +216,7 @@ class StreamedPost(IncomingPost):
     def peer(self, call: RunningCall) -> CallPeer:
         """Return what a call reaches its client by; nobody, once it has ended."""
         session, can_notify = self.session, self.caller.takes_events
-        with _peers_lock:
+        with _state_lock:
             if call not in self._running:
                 return BufferedPeer(can_notify=False)
             if session is not None:
@@ -233,7 +233,7 @@ class StreamedPost(IncomingPost):
             return StreamPeer(queue, can_notify=can_notify)
 
     def _get_writer(self) -> StreamWriter:
-        with _peers_lock:
+        with _state_lock:
             return self._get_writer_locked()
 
     def _get_writer_locked(self) -> StreamWriter:
@@ -258,7 +258,7 @@ class StreamedPost(IncomingPost):
 
     def _note_written(self, written: WriteResult) -> None:
         """Take note of what was written. On the ledger's thread, before readers are given it."""
-        if written.lost:
+        if written.stream_has_ended:
             # Without a session nothing but the row is lost that shows to the site that it runs.
             if self.session is not None:
                 reason = StopReason.NOT_STORED if written.is_refused else StopReason.SESSION_ENDED
@@ -271,7 +271,7 @@ class StreamedPost(IncomingPost):
 
     def _connect_reader(self) -> None:
         """Let the connection get what is written, if it is there and does not get it yet."""
-        with _peers_lock:
+        with _state_lock:
             writer = self._get_writer_locked()
             if not writer.durable or self._reader is not None or not self._connected:
                 return
@@ -280,7 +280,7 @@ class StreamedPost(IncomingPost):
                 stream=writer.id,
                 cursor=0,
                 epoch=writer.epoch,
-                own=False,
+                is_get_stream=False,
                 deliver=queue.put,
                 finish=queue.finish,
                 has_local_calls=True,
@@ -288,7 +288,7 @@ class StreamedPost(IncomingPost):
             ledger().readers.add(self._reader)
 
     def _get_queue(self) -> SendQueue:
-        with _peers_lock:
+        with _state_lock:
             return self._get_queue_locked()
 
     def _end_all_calls(self, reason: StopReason) -> None:
@@ -346,7 +346,7 @@ class StreamedPost(IncomingPost):
 
     def _disconnect(self) -> None:
         """Take note that the connection has gone, or has shown everything."""
-        with _peers_lock:
+        with _state_lock:
             self._connected, reader = False, self._reader
         for call in list(self._running):
             call.has_client = False

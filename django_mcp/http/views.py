@@ -32,7 +32,7 @@ from ..server.default_server import mcp
 from . import no_urls, replies
 from .endpoint import respond
 from .event_stream import ON_LOOP, ON_THREAD
-from .replies import Reply, refuse
+from .replies import Reply, refusal
 from .report_filter import extend_report_filter, report_filter
 from .request import (
     SESSION_ID_VARIABLE,
@@ -144,7 +144,7 @@ def _response(reply: Reply, request: HttpRequest) -> HttpResponseBase:
             response.headers[name] = value
     if not reply.body:
         del response.headers["Content-Type"]
-    return refusal(response, request) if 400 <= reply.status < 500 else response
+    return as_it_stands(response, request) if 400 <= reply.status < 500 else response
 
 
 def _stream_response(reply: Reply, events: Any) -> StreamingHttpResponse:
@@ -155,7 +155,7 @@ def _stream_response(reply: Reply, events: Any) -> StreamingHttpResponse:
 R = TypeVar("R", bound=HttpResponseBase)
 
 
-def refusal(response: R, request: HttpRequest) -> R:
+def as_it_stands(response: R, request: HttpRequest) -> R:
     """Return a response that is sent as it stands, and is not worth a line in Django's log.
 
     The endpoint has logged what is worth it; and Django logs no response twice.
@@ -239,11 +239,11 @@ class ViewRequest:
     async def read(self, limit: int, caller: str) -> bytes:
         """Read from the stream: ``request.body`` has a limit of its own, and an HTML answer."""
         if "HTTP_TRANSFER_ENCODING" in self._request.META and self._is_endless():
-            raise refuse(411, "Send a Content-Length; this server reads no chunked bodies")
+            raise refusal(411, "Send a Content-Length; this server reads no chunked bodies")
         try:
             body: bytes = self._request.read(limit + 1)
         except UnreadablePostError as error:
-            raise refuse(400, "The body ended early", code=ErrorCode.PARSE_ERROR) from error
+            raise refusal(400, "The body ended early", code=ErrorCode.PARSE_ERROR) from error
         if len(body) > limit:
             raise BodyTooLarge
         # For user code that looks at request.body, which cannot read the stream again.

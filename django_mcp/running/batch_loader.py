@@ -11,7 +11,7 @@ from ..conf import get_settings
 from ..current_partition import current_partition
 from ..store.prepared import MOST
 from .eager_tasks import keep, start
-from .fair_turns import busy
+from .fair_turns import too_busy
 from .worker_threads import pools
 
 K = TypeVar("K", bound=Hashable)
@@ -40,7 +40,7 @@ class BatchLoader(Generic[K, T]):
         if not (self._waiting or self._is_held_up()):
             return (await self._ask([key])).get(key)
         if len(self._waiting) >= MOST + get_settings().thread_queue:
-            raise busy()
+            raise too_busy()
         answer: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
         self._waiting.append((key, answer))
         self._go_on()

@@ -102,6 +102,8 @@ class Observation:
             era=revision.era.value,
             revision=revision.name,
             request_id=request.id,
+            # What fails before the function, such as a permission, does so before this is made.
+            error=exchange.raised,
         )
         exchange.observed = self.call
         self._server = server

@@ -18,7 +18,7 @@ from ..protocol.errors import Unavailable
 Waiter = asyncio.Future[None]
 
 
-def busy() -> Unavailable:
+def too_busy() -> Unavailable:
     """Return the refusal of a request for which nothing is free: 503."""
     return Unavailable("The server is busy; try again later")
 
@@ -62,7 +62,7 @@ class FairTurns:
         except BaseException as error:
             self._leave(caller, waiter)
             if isinstance(error, TimeoutError):
-                raise busy() from None
+                raise too_busy() from None
             raise
 
     def hold(self, caller: str) -> None:
@@ -99,11 +99,11 @@ class FairTurns:
         waiting = {each: len(queue) for each, queue in self._queues.items()}
         most = max(waiting, key=waiting.__getitem__, default=caller)
         if waiting.get(most, 0) < waiting.get(caller, 0) + 2:
-            raise busy()
+            raise too_busy()
         refused = self._queues[most].pop()
         self.waiting -= 1
         if not refused.done():
-            refused.set_exception(busy())
+            refused.set_exception(too_busy())
 
     def _leave(self, caller: str, waiter: Waiter) -> None:
         """Wait no more; what has been got in this very moment is given back."""

@@ -256,6 +256,7 @@ class StoredPeer(CallPeer):
         return waiting
 
     def _give_up(self, question: QuestionRecord) -> AnswerTimedOut:
+        question.has_timed_out = True  # first: it is written with this, or before the job runs
         ledger().run(lambda: request_rows.time_out(question), self._call.partition)
         self._withdraw(question, "The answer took too long")
         return _timed_out(question)

@@ -6,10 +6,10 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
+from contextvars import Context
 from typing import Final, Protocol
 
 from ..auth import Guard
-from ..current_partition import current_partition, noted_partition
 from ..protocol.errors import (
     ErrorCode,
     MCPError,
@@ -31,6 +31,7 @@ from ..store.in_flight.running_requests import RunningRequest, StopReason
 from .call_observers import Observation, calls_log, known_levels, observers
 from .eager_tasks import keep, start
 from .peers import BufferedPeer, CallPeer
+from .thread_locals import adopt_locals
 from .threads import call_on
 
 Outcome = Result | MCPError
@@ -76,6 +77,9 @@ class RunningCall(RunningRequest):
         """What it is one of the calls of, while it runs."""
         self.begun: Begun | None = None
         """What its handler has made of it; let go once it runs."""
+        self.context: Context | None = None
+        """What it runs in, of a batch: a copy of the request's, so that nothing that one call sets
+        reaches another. One that is alone has the request's own."""
         self._peer: CallPeer | None = None
         self._reason: StopReason | None = None
         self._has_gone = False
@@ -157,11 +161,10 @@ class RunningCall(RunningRequest):
         If it has not ended by then, ``ended`` is called when it has.
         """
         self._loop = asyncio.get_running_loop()
-        if self.partition == current_partition():
+        if (context := self.context) is None:
             task = start(self.run(runner))
-        else:  # one of a batch, after another that was ended from somewhere else
-            with noted_partition(self.partition):
-                task = start(self.run(runner))
+        else:  # the one before may have been ended from somewhere else
+            task = context.run(adopt_locals, context, start, self.run(runner))
         if self.outcome is None:
             self._task, self._ended = keep(task), ended
 

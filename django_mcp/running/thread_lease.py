@@ -16,7 +16,7 @@ from ..current_partition import current_partition
 from ..partitions import call_in, enter_partition
 from ..protocol.errors import Unavailable
 from ..server.errors import NoThreadFree
-from .fair_turns import busy
+from .fair_turns import too_busy
 from .worker_threads import CallContext, WorkerThread, WorkerThreads
 
 T = TypeVar("T")
@@ -82,7 +82,7 @@ class Lease(Executor):
             try:
                 inner = taking.result().submit(work)
             except RuntimeError:  # the system has no more threads to give
-                error = busy()
+                error = too_busy()
             else:
                 _chain(inner, outer)
                 return

@@ -23,7 +23,9 @@ import asyncio
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
+from contextvars import Context, copy_context
 from functools import cache
+from types import CoroutineType
 from typing import Any, TypeVar
 
 from asgiref.sync import async_to_sync, sync_to_async
@@ -42,6 +44,7 @@ from .batch_loader import batch_loader
 from .peers import BufferedPeer
 from .process_loop import has_threads, process_loop
 from .thread_lease import Lease, note_begun
+from .thread_locals import adopt_locals
 from .threads import call_on
 from .worker_threads import CallContext, WorkerThreads, pools
 from .wsgi_streams import wsgi_streams
@@ -92,6 +95,10 @@ class InlineRunner:
     ) -> T:
         """Refuse: nothing is streamed."""
         raise NotImplementedError
+
+    async def run_within(self, context: Context, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run ``coroutine`` here, in ``context``."""
+        return context.run(run_inline, coroutine)
 
     def peer(self, *, can_notify: bool) -> BufferedPeer:
         """Return the client of the calls of a POST, which is answered in one piece."""
@@ -246,6 +253,12 @@ class LoopRunner:
         """Run ``function`` on this loop."""
         return await function(self, *args)
 
+    async def run_within(self, context: Context, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run ``coroutine`` in ``context``, which may come from another thread."""
+        # What it calls there makes no difference: only the locals are to come along.
+        context.run(adopt_locals, context, copy_context)
+        return await asyncio.get_running_loop().create_task(coroutine, context=context)
+
     async def run_blocking(self, function: Callable[..., T], /, *args: Any) -> T:
         """Run ``function`` on a worker thread."""
         return await self._pools.admission.run(function, *args, caller=self.limit_key)
@@ -259,7 +272,9 @@ class LoopRunner:
     async def run(self, function: Callable[..., Any], /, *args: Any) -> Any:
         """Run a function, asynchronous or not; its ORM, too, has a worker thread."""
         if getattr(function, "nonblocking", False):
-            return function(*args)
+            answer = function(*args)
+            # Of an asynchronous one that is a coroutine. Asking the function would cost a call.
+            return await answer if type(answer) is CoroutineType else answer
         threads = self._pools.admission
         if not is_async(function):
             thread = await threads.take(self.limit_key, self.call_context)

@@ -23,7 +23,7 @@ from django.db import connections
 from ..conf import get_settings
 from ..current_partition import PARTITION
 from ..partitions import call_in
-from .fair_turns import FairTurns, busy
+from .fair_turns import FairTurns, too_busy
 from .thread_locals import adopt_locals, restore_context
 from .threads import DaemonThread, call_on
 
@@ -210,7 +210,7 @@ class WorkerThreads:
         except RuntimeError:
             # The system has no more threads to give.
             self.keep(thread)
-            raise busy() from None
+            raise too_busy() from None
         return job.result
 
     async def take(self, caller: str = "", call_context: CallContext | None = None) -> WorkerThread:

@@ -18,7 +18,7 @@ from ..protocol.errors import ErrorCode, Failed, MCPError, cancelled, invalid_pa
 from ..protocol.lifecycle import SessionInfo
 from ..protocol.messages import Notification, Request
 from ..protocol.versions import Revision, fit
-from ..store.database import available
+from ..store.database import reporting_outages
 from .default_server import site_version
 from .errors import CallStopped
 from .exchange import Exchange
@@ -101,7 +101,7 @@ async def handle_notification(
 
 
 def _handle_with_database(method: Method, server: MCPServer, exchange: Exchange) -> HandlerOutcome:
-    with available():
+    with reporting_outages():
         return _handle(method, server, exchange)
 
 

@@ -125,6 +125,7 @@ class Exchange:
         "make_peer",
         "observed",
         "principal",
+        "raised",
         "reported_progress",
         "request",
         "revision",
@@ -165,7 +166,9 @@ class Exchange:
         self.stopped = False
         """Whether the call is to end: nobody waits for its result any more."""
         self.observed: CallInfo | None = None
-        """What whoever watches the call knows of it; ``None`` where nobody does."""
+        """What whoever watches the call knows of it; ``None`` where nobody does, and until then."""
+        self.raised = ""
+        """The class of what was raised in it, with its module; empty where nothing was."""
         self.make_peer: Callable[[], Peer] | None = None
         """Makes :attr:`peer`, when it is first used."""
         self._peer: Peer | None = None
@@ -210,9 +213,10 @@ class Exchange:
 
     def note_raised(self, error: BaseException) -> None:
         """Tell whoever watches the call what was raised in it."""
+        kind = type(error)
+        self.raised = f"{kind.__module__}.{kind.__qualname__}"
         if self.observed is not None:
-            kind = type(error)
-            self.observed.error = f"{kind.__module__}.{kind.__qualname__}"
+            self.observed.error = self.raised
 
     def stop(self) -> None:
         """Let the call end. From any thread, and more than once."""

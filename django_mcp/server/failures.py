@@ -75,7 +75,7 @@ class ExceptionTranslator:
         """Do as :meth:`outcome`, on an event loop."""
         error = _without_input_required(raised)
         if error is None and self.exchange.request.is_large:
-            # The answers so far are sealed, which takes its time.
+            # The answers so far are signed, which takes its time.
             return await sync_to_async(self._input_required)()
         if error is None:
             return self._input_required()

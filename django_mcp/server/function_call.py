@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from contextvars import Context
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -83,6 +84,9 @@ class Runner(Protocol):
         self, function: Callable[..., Coroutine[Any, Any, T]], /, *args: Any
     ) -> T:
         """Run ``function`` on an event loop, with what runs things there as its first argument."""
+
+    async def run_within(self, context: Context, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run ``coroutine`` in ``context``, where what it sets stays."""
 
     transactions: Sequence[str]
     """The databases in which a transaction is open around the request, as in a test."""

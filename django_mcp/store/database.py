@@ -126,7 +126,7 @@ def shorten_lock_wait(using: str | None = None) -> None:
 
 
 @contextmanager
-def available() -> Iterator[None]:
+def reporting_outages() -> Iterator[None]:
     """Turn a database that cannot be reached into an answer that says so (HTTP 503)."""
     try:
         yield

@@ -95,9 +95,10 @@ class Doorbell:
         self._send_to_all(FORGET)
 
     def wake_everybody_once(self, kind: str = CHANGED) -> None:
-        """Do the same in a process that listens to nobody, such as a shell, and may end soon.
+        """Tell every process, from one that listens to nobody, such as a shell, and may end soon.
 
-        Takes less than a second; who cannot be woken finds out at the next look.
+        ``kind`` is what is told: that something has changed, or to forget sessions. Takes less than
+        a second; who cannot be woken finds out at the next look.
         """
         if time.monotonic() < self._sent_at[kind] + INTERVAL_SECONDS:
             return

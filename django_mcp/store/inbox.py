@@ -12,7 +12,7 @@ from ..clock import DatabaseNow
 from ..models import PendingRequest
 from ..protocol.lifecycle import SessionInfo
 from ..protocol.messages import RequestId, Response, encode
-from .database import alias, available, with_retries
+from .database import alias, reporting_outages, with_retries
 from .delivery.request_rows import CANCELLATION, Direction, State, early_cancellations, storable
 from .ledger import ledger
 from .parent_rows import lock_live_sessions
@@ -33,7 +33,7 @@ def take_answer(
     dropped, and so is one from another session, whose questions it cannot name.
     """
     given = {"result": response.result} if response.error is None else {"error": response.error}
-    with available():
+    with reporting_outages():
         asked = _running(session).filter(
             direction=Direction.TO_CLIENT, request_id=encode(response.id).decode()
         )
@@ -55,7 +55,7 @@ def cancel(server: str, session: SessionInfo, request_id: RequestId, reason: str
     A client has no two of an id in flight. What is unknown, or has ended, is ignored.
     """
     here = ledger().requests.find_without_row(session.id, request_id)
-    with available():
+    with reporting_outages():
         wanted = encode(request_id).decode()
         channel = with_retries(lambda: _cancel(server, session, wanted, reason, here is None))
     if channel is not None:
@@ -72,7 +72,7 @@ def cancel_calls(rows: QuerySet[PendingRequest]) -> int:
     calls = rows.filter(
         direction=Direction.FROM_CLIENT, state=State.RUNNING, cancel_requested=False
     )
-    with available():
+    with reporting_outages():
         channels = set(calls.values_list("channel", flat=True))
         number = with_retries(lambda: calls.update(cancel_requested=True))
     ledger().doorbell.wake(channels)

@@ -128,7 +128,7 @@ class Ledger:
     def publish_later(self, server: str, topics: Iterable[Topic], partition: str = "") -> None:
         """Write soon that topics have changed, for a thread that cannot do so itself.
 
-        ``partition`` is where; "" stands for all of them.
+        It has one partition; ``partition`` is for the bookkeeping of several, called the same way.
         """
         self.changes.publish_later(server, topics)
         self.wake()
@@ -301,7 +301,7 @@ class Ledger:
         self._failures, writer.failing_since = 0, None
         if batch.is_unsure:
             self.submit(writer)  # for what came after it
-        writer.has_rows, writer.stored = not written.lost, batch.next_seq - 1
+        writer.has_rows, writer.stored = not written.stream_has_ended, batch.next_seq - 1
         for call in written.cancelled:
             # Before it had a row, at another process. Those that write are calls which run here.
             assert isinstance(call, RunningRequest)
@@ -312,8 +312,8 @@ class Ledger:
             ends = [message for message, call in batch.messages if call]
             self.readers.conclude(writer.id, ends, closed=batch.closes)
         self.readers.offer(writer.id, written.messages, epoch=writer.epoch, closed=batch.closes)
-        if writer.reader != self.doorbell.channel:
-            self.doorbell.wake([writer.reader])
+        if writer.reader_channel != self.doorbell.channel:
+            self.doorbell.wake([writer.reader_channel])
         if batch.closes:
             # They know each other: left so, they would wait for the garbage collector.
             writer.on_written = ignore_result
@@ -346,7 +346,7 @@ class Ledger:
         """Go on without a POST's rows: not even how its calls have ended could be written."""
         logger.error("The database takes nothing of a call")
         ends = [message for message, call in batch.messages if call]
-        batch.writer.on_written(WriteResult(lost=True, is_refused=True))
+        batch.writer.on_written(WriteResult(stream_has_ended=True, is_refused=True))
         self.readers.conclude(batch.writer.id, ends, closed=batch.closes)
 
     def _log_failure(self, error: Exception) -> None:
@@ -363,6 +363,10 @@ class Ledger:
             try:
                 job()
             except Error as error:
+                if not (is_outage(error) or has_collided(error)):
+                    # It would fail again, and keep the others waiting.
+                    logger.error("The database does not take a small job", exc_info=error)
+                    continue
                 self._jobs.appendleft(job)
                 self._log_failure(error)
                 return

@@ -1,7 +1,8 @@
-"""What rows are added below: sessions, which are locked first, and users, who may be deleted.
+"""What rows refer to: sessions, which are locked first, and users, of whom none is locked.
 
 Whoever adds rows below a session locks it under the condition that it lives. So whoever ends
-sessions, and locks them too, either finds what was added or has ended them before.
+sessions, and locks them too, either finds what was added or has ended them before. A user who is
+deleted meanwhile is noticed by the foreign key.
 """
 
 from __future__ import annotations

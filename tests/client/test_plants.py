@@ -41,7 +41,7 @@ def repeats_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     send_until_answered = legacy.send_until_answered
 
     async def safe(send: Any, request: Any, limits: Any) -> Any:
-        request.safe = True
+        request.is_repeatable = True
         return await send_until_answered(send, request, limits)
 
     monkeypatch.setattr(legacy, "send_until_answered", safe)
@@ -52,7 +52,7 @@ def repeats_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     send_until_answered = legacy.send_until_answered
 
     async def unsafe(send: Any, request: Any, limits: Any) -> Any:
-        request.safe = False
+        request.is_repeatable = False
         return await send_until_answered(send, request, limits)
 
     monkeypatch.setattr(legacy, "send_until_answered", unsafe)

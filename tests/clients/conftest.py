@@ -26,8 +26,11 @@ LAYERS = {
     "none": "",
     "memory": "channels.layers.InMemoryChannelLayer",
     "redis": "channels_redis.pubsub.RedisPubSubChannelLayer",
+    "threads": "",
 }
-"""Channel layers. That in memory reaches nobody but its own process."""
+"""Channel layers. That in memory reaches nobody but its own process. ``threads`` has none: there
+the workers are gunicorn's, with threads and ``WSGI_STREAMS``.
+"""
 CUTS = [
     # The priming event, and two sheets of six.
     Cut(after=3, having=b"Mansfield Park"),
@@ -151,7 +154,7 @@ def workers_of(
                 require_redis()
             diary = tmp_path_factory.mktemp("library") / "diary"
             serving = running_servers(
-                ["mount", "mount"],
+                ["wsgi-streams" if layer == "threads" else "mount"] * 2,
                 settings="library.settings",
                 path=HERE,
                 variables={"LAYER": LAYERS[layer], "DIARY": str(diary)},
@@ -192,6 +195,8 @@ def meetings() -> Iterator[object]:
         ("python-legacy", "memory"),
         ("python-legacy", "redis"),
         ("python-auto", "redis"),
+        # Who has a session waits there for a stream of its own, which threads do not give.
+        ("python-auto", "threads"),
     ]:
         peer = next(peer for peer in PEERS if peer.name == name)
         yield pytest.param((peer, layer), id=f"{name}-{layer}", marks=pytest.mark.workers)

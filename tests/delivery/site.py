@@ -253,6 +253,16 @@ def question(ctx: Context, text: str = "?", seconds: float = BOUND) -> str:
 
 
 @server.tool
+def question_when_told(ctx: Context, seconds: float) -> str:
+    """Say something, wait until told, ask, and say that nobody has answered."""
+    ctx.log("info", "here")
+    gates.wait("ask")
+    answer = question(ctx, seconds=seconds)
+    gates.left.append("asked")
+    return answer
+
+
+@server.tool
 def question_after_a_look(ctx: Context) -> str:
     """Ask the database, whose connection is noted, and then a person."""
     Group.objects.exists()

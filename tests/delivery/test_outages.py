@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
-from django.db import OperationalError, connection
+from django.db import DEFAULT_DB_ALIAS, IntegrityError, OperationalError, connection, connections
 from django.http import HttpRequest
 
 from django_mcp import endpoint
@@ -307,6 +307,50 @@ def test_a_question_that_times_out_during_an_outage_has_timed_out(application, o
 
     assert texts(on_loop(main())[-1:]) == ["no answer"]
     assert PendingRequest.objects.get(direction="to").state == "timed_out"
+
+
+def test_a_question_put_and_given_up_during_an_outage_is_open_to_nobody_after_it(
+    application, on_loop, database
+):
+    """It had no row yet. Where the call's end is written with it, it never has one."""
+
+    async def main():
+        client = await Client(application).open(elicitation={})
+        async with client.call("question_when_told", seconds=1) as connection:
+            await connection.message()
+            with database.away():
+                site.gates.open("ask")
+                await until(lambda: "asked" in site.gates.left, True)
+                await until_attempts(database, 4)
+            return await connection.messages()
+
+    assert texts(on_loop(main())[-1:]) == ["no answer"]
+    assert not PendingRequest.objects.filter(direction="to").exclude(state="timed_out").exists()
+
+
+def test_a_job_that_the_database_does_not_take_keeps_no_other_waiting(database, caplog):
+    """It would fail again; one that fell into an outage is done after it."""
+    done = []
+
+    def insert_twice():
+        done.append("refused")
+        raise IntegrityError("duplicate key")
+
+    def ask():
+        with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+            cursor.execute("SELECT 1")
+        done.append("asked")
+
+    books = ledger_module.Ledger()
+    with database.away():
+        for job in (ask, insert_twice):
+            books._jobs.append(job)
+        books._run_jobs()
+        assert done == []
+    books._run_jobs()
+    assert done == ["asked", "refused"]
+    assert not books.is_writing
+    assert [each.levelname for each in caplog.records if "job" in each.message] == ["ERROR"]
 
 
 @pytest.mark.parametrize("method", ["tools/call", "subscriptions/listen"])

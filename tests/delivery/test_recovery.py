@@ -167,9 +167,9 @@ def test_an_owner_that_was_settled_has_nothing_more_to_say(application, on_loop)
     abandoned.die()
     end_abandoned()
     abandoned.say("here I am")
-    assert abandoned.write().lost
+    assert abandoned.write().stream_has_ended
     abandoned.post.end(abandoned.calls[0], "answered", b'{"jsonrpc":"2.0","id":1,"result":{}}')
-    assert abandoned.write().lost
+    assert abandoned.write().stream_has_ended
     (end,) = responses(abandoned)
     assert "error" in end
     assert PendingRequest.objects.get().state == "failed"
@@ -183,7 +183,7 @@ def test_what_its_owner_has_ended_is_not_settled(application, on_loop):
     abandoned = on_loop(main())
     abandoned.die()
     abandoned.post.end(abandoned.calls[0], "answered", b'{"jsonrpc":"2.0","id":1,"result":{}}')
-    assert not abandoned.write().lost
+    assert not abandoned.write().stream_has_ended
     end_abandoned()
     assert [set(each) for each in responses(abandoned)] == [{"jsonrpc", "id", "result"}]
     assert PendingRequest.objects.get().state == "answered"

@@ -30,7 +30,7 @@ class Connection:
             stream=stream.pk,
             cursor=0,
             epoch=1,
-            own=True,
+            is_get_stream=True,
             deliver=lambda messages: self.got.extend(each.body for each in messages),
             finish=self._finish,
         )
@@ -109,7 +109,7 @@ def _reader(stream: Any, got: list[str]) -> StreamReader:
         stream=stream,
         cursor=0,
         epoch=1,
-        own=True,
+        is_get_stream=True,
         deliver=lambda messages: got.extend(each.body for each in messages),
         finish=lambda: None,
     )
@@ -119,7 +119,7 @@ def test_a_connection_from_which_another_has_taken_over_gets_nothing_more(reader
     old, new = Connection(1), Connection(2)
     stream = new.reader.stream
     for connection, epoch in ((old, 1), (new, 2)):
-        connection.reader.stream, connection.reader.own = stream, False
+        connection.reader.stream, connection.reader.is_get_stream = stream, False
         connection.reader.epoch = epoch
         readers.add(connection.reader)
     readers.offer(stream, [StoredMessage(1, "response", "word")], epoch=2, closed=False)

@@ -10,12 +10,14 @@ from typing import Annotated, Any
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest
+from pydantic import BeforeValidator
 
 from django_mcp import Ask, Context, MCPServer, ToolError
 from django_mcp.auth import Principal, Refusal, nonblocking
 from tests.support.lasting import last
 
 server = MCPServer("observed", version="1")
+failing = MCPServer("failing", version="1")
 BOUND = 20
 
 
@@ -162,3 +164,24 @@ def read_note(number: int) -> str:
 def greet(name: str) -> str:
     """Greet somebody."""
     return f"Hello {name}"
+
+
+def may(user: Any) -> bool:
+    """Fail before the function is reached."""
+    raise Broken("in a permission")
+
+
+@failing.tool(permission=may)
+def guarded() -> None:
+    """Never run."""
+
+
+def fail(value: Any) -> int:
+    """Fail while the arguments are made."""
+    raise Broken("in an argument")
+
+
+@failing.tool
+def number(value: Annotated[int, BeforeValidator(fail)]) -> int:
+    """Take what fails while the arguments are made."""
+    return value

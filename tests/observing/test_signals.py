@@ -14,10 +14,11 @@ from django.contrib.auth.models import Group
 from django.db import connections
 from django.dispatch import Signal
 
-from django_mcp import MCPServer
+from django_mcp import MCPServer, endpoint
 from django_mcp.models import Session
 from django_mcp.running import call_observers
 from django_mcp.running.call_observers import are_being_told
+from django_mcp.running.worker_threads import pools
 from django_mcp.signals import CallInfo, call_finished, call_started
 from django_mcp.store.in_flight.running_requests import StopReason
 from django_mcp.store.ledger import ledger
@@ -27,7 +28,7 @@ from tests.support.asgi import HEADERS, Connection, scope_of
 from tests.support.caller import Caller
 from tests.support.client import Client
 from tests.support.messages import LEGACY, REVISIONS, encoded, modern, request, tool_call
-from tests.support.sites import run
+from tests.support.sites import run, urlconf
 from tests.support.waiting import in_thread, until
 
 from . import site
@@ -97,6 +98,20 @@ def test_the_outcome_and_the_class_of_the_exception_are_told(caller, finished, t
     assert (call.outcome, call.error, call.error_code) == OUTCOMES[tool]
     assert call.answer_bytes > 0
     assert answer.status == 200
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "outcome", "code"),
+    [("guarded", {}, "error", -32603), ("number", {"value": 1}, "tool_error", None)],
+)
+def test_the_class_of_what_fails_before_the_function_is_told(
+    caller, finished, settings, tool, arguments, outcome, code
+):
+    settings.ROOT_URLCONF = urlconf(endpoint("mcp", server=site.failing))
+    caller.tool(tool, **arguments)
+    assert [(each.outcome, each.error, each.error_code) for each in finished] == [
+        (outcome, "tests.observing.site.Broken", code)
+    ]
 
 
 def test_the_class_of_an_exception_of_our_own_is_told_too(caller, finished, monkeypatch):
@@ -306,7 +321,10 @@ def test_a_call_that_is_ended_early_is_told_once_and_at_once(
         await connection.read()
         await until(lambda: len(finished), 1)
         site.seen.go_on.set()
-        await asyncio.sleep(0.1)
+        # What the function returns now comes to the loop, and changes nothing.
+        async with asyncio.timeout(site.BOUND):
+            while pools().calls.turns.running or are_being_told():
+                await asyncio.sleep(0.01)
 
     run(main())
     assert [(each.outcome, each.error_code) for each in finished] == [(outcome, code)]
@@ -325,7 +343,10 @@ def test_a_call_whose_client_has_gone_is_told(application, finished):
 def test_a_request_that_the_server_cancels_is_told(application, finished, monkeypatch):
     """One that says nothing before its answer is run by the request itself."""
 
+    reached = asyncio.Event()
+
     async def stuck(*args: Any) -> Any:
+        reached.set()
         await asyncio.Event().wait()
 
     async def main() -> None:
@@ -333,7 +354,8 @@ def test_a_request_that_the_server_cancels_is_told(application, finished, monkey
         message, headers = modern("tools/list")
         scope = scope_of("/mcp", headers=[*{**HEADERS, **headers, **OWN}.items()])
         connection = Connection(application, scope, encoded(message))
-        await asyncio.sleep(0.1)
+        async with asyncio.timeout(site.BOUND):
+            await reached.wait()
         connection._task.cancel()
         await until(lambda: [each.outcome for each in finished], ["cancelled"])
 

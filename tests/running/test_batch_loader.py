@@ -15,7 +15,7 @@ from django_mcp.conf import Settings
 from django_mcp.protocol.errors import Unavailable
 from django_mcp.running import batch_loader, worker_threads
 from django_mcp.running.batch_loader import BatchLoader
-from django_mcp.running.fair_turns import busy
+from django_mcp.running.fair_turns import too_busy
 from django_mcp.store.prepared import MOST
 from tests.support.sites import run
 from tests.support.streams import BOUND
@@ -201,7 +201,7 @@ def test_where_no_thread_is_free_all_who_wait_are_told_so(slow, monkeypatch):
     """However many: none is left waiting, and none is refused within the refusal of another."""
 
     async def refuse(caller: str) -> None:
-        raise busy()
+        raise too_busy()
 
     async def main():
         asked, first = await busy_asking(slow)

@@ -18,7 +18,7 @@ from django.test import Client
 
 from django_mcp import Context, MCPServer, endpoint
 from django_mcp.asgi import mount
-from django_mcp.auth import Principal
+from django_mcp.auth import Principal, nonblocking
 from django_mcp.running import user_code
 from django_mcp.running.process_loop import ProcessLoop, process_loop
 from django_mcp.server.errors import RegistrationError
@@ -60,6 +60,12 @@ class NotesThread:
 
 def auth(request: HttpRequest) -> Principal:
     noted.append(f"auth: {place()}")
+    return Principal(AnonymousUser())
+
+
+async def aauth(request: HttpRequest) -> Principal:
+    await asyncio.sleep(0)
+    noted.append("auth: asynchronous")
     return Principal(AnonymousUser())
 
 
@@ -178,6 +184,13 @@ def test_what_precedes_a_call_runs_where_its_request_has_come_in(way):
     WAYS[way]("needs_permission", "/guarded")
     where = WORKER if way == "mount" else REQUEST
     assert noted == [f"auth: {where}", f"permission: {where}"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_asynchronous_auth_may_be_said_to_wait_for_nothing(settings, way):
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "AUTH": nonblocking(aauth)}
+    assert f'"text":"{TABLE["takes_neither"][way]}"'.encode() in WAYS[way]("takes_neither")
+    assert noted == ["auth: asynchronous"]
 
 
 @pytest.mark.parametrize("tool", ["takes_context", "runs_on_loop", "takes_neither"])

@@ -103,7 +103,7 @@ def test_whoever_registers_first_keeps_the_session(monkeypatch, made, end, look)
     monkeypatch.setattr(outbox, "_insert", slowly)
     (running, late), ended = at_once(lambda: register(visit), ends)
     assert (late, ended, visit.row.state in LIVE) == (False, 0, True)
-    assert not running.end().lost
+    assert not running.end().stream_has_ended
     assert end(visit) == 1
 
 

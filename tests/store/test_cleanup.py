@@ -88,7 +88,7 @@ def test_a_session_does_not_end_under_a_running_call():
     before = row_counts()
     assert prune() == {}
     assert row_counts() == before
-    assert not running.end().lost
+    assert not running.end().stream_has_ended
     assert len(running.bodies()) == 2
     assert prune() == {"expired sessions, which end": 1}
 
@@ -454,8 +454,8 @@ def test_a_late_message_to_what_has_gone_is_refused():
     prune()
     assert not Session.objects.exists()
     late = Running(visit.info.id).say()
-    assert late.write().lost
-    assert running.say().write().lost or not running.post.take().messages
+    assert late.write().stream_has_ended
+    assert running.say().write().stream_has_ended or not running.post.take().messages
     assert outbox.write_notifications(own.pk, ["{}"]) is None
     assert not any(row_counts().values())
 

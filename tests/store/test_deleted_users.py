@@ -90,7 +90,7 @@ def between_looking_and_deleting(monkeypatch: pytest.MonkeyPatch, work: Callable
 
 
 def call(visit: Visit) -> None:
-    assert not visit.call(number=3).ask().end().lost
+    assert not visit.call(number=3).ask().end().stream_has_ended
 
 
 def ask(visit: Visit) -> None:
@@ -183,9 +183,9 @@ def test_who_writes_while_the_user_goes_finds_that_the_session_has_ended(anna):
     def begin_without_session() -> bool:
         running = Running(None, principal=anna)
         running.post.want_rows()
-        return running.write().lost
+        return running.write().stream_has_ended
 
-    in_session = (lambda: register(visit)[1], lambda: speaking.say().write().lost)
+    in_session = (lambda: register(visit)[1], lambda: speaking.say().write().stream_has_ended)
     pre_delete.connect(slowly, sender=User)
     try:
         lost, without, _ = at_once(

@@ -44,7 +44,7 @@ def test_a_call_ends_in_its_rows_beside_one_that_comes_too_late_for_the_session(
     visit.leave()
     calls = [end(told), visit.begin(number=2).say()]
     kept = keep_together(*(calls[each] for each in order))
-    assert [kept[order.index(each)].lost for each in range(2)] == [False, True]
+    assert [kept[order.index(each)].stream_has_ended for each in range(2)] == [False, True]
     assert (told.row.state, told.stream.closed is None) == (State.FAILED, False)
     assert len(told.bodies()) == 2
     assert not PendingRequest.objects.filter(pk=calls[1].call.id).exists()
@@ -57,7 +57,7 @@ def test_a_call_that_asks_and_ends_after_its_session_ends_in_its_rows():
     visit.leave()
     call.post.ask(QuestionRecord(call.call, "elicitation/create", {"message": "?"}, 60))
     (kept,) = keep_together(end(call))
-    assert not kept.lost
+    assert not kept.stream_has_ended
     assert (call.row.state, call.stream.closed is None) == (State.FAILED, False)
 
 
@@ -66,9 +66,9 @@ def test_nothing_is_asked_in_a_session_that_has_ended():
     visit = Visit()
     call = visit.call()
     visit.leave()
-    assert not call.ask().write().lost
+    assert not call.ask().write().stream_has_ended
     assert not PendingRequest.objects.filter(parent=call.call.id).exists()
-    assert (end(call).write().lost, call.row.state) == (False, State.FAILED)
+    assert (end(call).write().stream_has_ended, call.row.state) == (False, State.FAILED)
 
 
 def collide(works: list[Any]) -> None:

@@ -45,7 +45,7 @@ def register(visit: Visit) -> tuple[Running, bool]:
     """Give a call its row, as the ledger does; return whether that came too late."""
     running = visit.begin()
     running.post.want_rows()
-    return running, running.write().lost
+    return running, running.write().stream_has_ended
 
 
 class Client:
@@ -108,6 +108,6 @@ class Client:
         while isinstance(found := write_batches([batch], ALIVE)[0], DatabaseError):
             assert has_collided(found), found
             self.collided += 1
-        if found.lost and running in self.running:
+        if found.stream_has_ended and running in self.running:
             self.running.remove(running)
-        return not found.lost
+        return not found.stream_has_ended

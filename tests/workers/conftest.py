@@ -25,7 +25,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def workers(request: pytest.FixtureRequest) -> Iterator[Workers]:
     """Two workers, with and without a channel layer, and two under WSGI."""
     if request.param == "wsgi":
-        with serving("wsgi-streams", "wsgi-streams") as served:
+        # Two seconds are gunicorn's own, after which it may close what a client just writes to.
+        patient = "--keep-alive 75"
+        with serving("wsgi-streams", "wsgi-streams", GUNICORN_CMD_ARGS=patient) as served:
             yield served
         return
     layer = {"polling": "", "core": CORE, "pubsub": PUBSUB}[request.param]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -23,15 +25,21 @@ LEASE = "3"
 """Seconds: enough for a busy machine to renew it, and short enough to wait for."""
 
 
-@pytest.fixture
-def mortals() -> Iterator[Workers]:
-    """Two workers that may be killed."""
-    with serving(LEASE=LEASE) as served:
+@pytest.fixture(params=["mount", "wsgi-streams"])
+def mortals(request: pytest.FixtureRequest) -> Iterator[Workers]:
+    """Two workers that may be killed, with a loop or with threads."""
+    with serving(request.param, request.param, LEASE=LEASE) as served:
         yield served
 
 
 def signal_to(workers: Workers, worker: int, number: signal.Signals) -> None:
-    workers.servers[worker].process.send_signal(number)
+    """Send a signal to a server: first to its parent process, which would replace the others."""
+    process = workers.servers[worker].process
+    listed = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    children = listed.read_text().split() if listed.exists() else []
+    process.send_signal(number)
+    for child in children:
+        os.kill(int(child), number)
 
 
 async def session(workers: Workers, http: httpx.AsyncClient, **capabilities: Any) -> Client:

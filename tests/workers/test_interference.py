@@ -55,6 +55,10 @@ WRITTEN = {
 """What each UPDATE is there to change, by table. One that names more overwrites somebody else."""
 
 
+# Under WSGI no session has a stream of its own, which these tests hear or look at.
+with_get_streams = pytest.mark.parametrize("workers", ["polling", "core", "pubsub"], indirect=True)
+
+
 @pytest.fixture(scope="module")
 def pausing() -> Iterator[Workers]:
     """Two workers that wait at a gate between storing a held call's response and showing it."""
@@ -102,6 +106,7 @@ def stored_and_read(workers: Workers, tool: str, *, resumed: bool) -> list[str]:
     return [describe(message) for message in workers.run(main)]
 
 
+@with_get_streams
 @pytest.mark.parametrize("tool", ["hold", "ahold"])
 def test_what_is_set_while_a_call_runs_elsewhere_is_there_when_it_has_ended(workers, tool):
     assert set_and_found(workers, tool) == (0, ["thing://1"])
@@ -136,6 +141,7 @@ def set_and_found(workers: Workers, tool: str) -> tuple[int, list[str]]:
     return workers.run(main)
 
 
+@with_get_streams
 def test_no_update_names_a_column_that_it_does_not_change(workers):
     """Of whatever the workers have done so far, and of everything that writes at least once."""
 
@@ -182,6 +188,7 @@ def written_in_excess(workers: Workers) -> list[list[str]]:
     return sorted([table, *sorted(columns)] for table, columns in seen - needed)
 
 
+@with_get_streams
 @pytest.mark.parametrize("tool", ["hold", "ahold"])
 def test_what_was_heard_while_a_call_ran_is_not_heard_again_when_it_has_ended(workers, tool):
 

@@ -1,7 +1,7 @@
 """Multi round-trip requests (MRTR): what a call has asked so far, and what the client answered.
 
 2026-07-28, basic/patterns/mrtr: the client sends the same request again, with the answers and the
-sealed state of the round before. The function runs from its beginning, and its questions are
+signed state of the round before. The function runs from its beginning, and its questions are
 answered from here.
 """
 
@@ -32,7 +32,7 @@ MAX_ROUNDS: Final = 8
 
 
 class StateRefused(Exception):
-    """A sealed state that was not sealed here, was changed, or has expired; the text says which."""
+    """A signed state that was not signed here, was changed, or has expired; the text says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Rounds:
         responses = responses_of(call.exchange)
         state = call.exchange.request.params.get("requestState")
         if state is not None:
-            self._restore(_unsealed(state, call), responses)
+            self._restore(_verified(state, call), responses)
         elif not call.once:
             # A client that keeps no state may answer all the same. Nobody could tell whether it
             # has done so before. What is never asked for does not get into the state.
@@ -132,7 +132,7 @@ class Rounds:
             state["once"] = uuid4().hex
         return {
             "inputRequests": {key: each.as_object() for key, each in self.required.items()},
-            "requestState": seal(state),
+            "requestState": sign(state),
         }
 
     def _restore(self, state: Mapping[str, Any], responses: Mapping[str, Any]) -> None:
@@ -152,13 +152,13 @@ def responses_of(exchange: Exchange) -> dict[str, Any]:
     return responses if exchange.revision.modern and isinstance(responses, dict) else {}
 
 
-def seal(state: dict[str, Any]) -> str:
+def sign(state: dict[str, Any]) -> str:
     """Return ``state`` as text that is signed with ``SECRET_KEY``, and has the time."""
     return signing.dumps(state, salt=_salt(), compress=True)
 
 
-def unseal(text: str) -> dict[str, Any]:
-    """Return a state that was sealed, not long ago; raises :class:`StateRefused`.
+def verify(text: str) -> dict[str, Any]:
+    """Return a state that was signed, not long ago; raises :class:`StateRefused`.
 
     ``SECRET_KEY_FALLBACKS`` are accepted too.
     """
@@ -171,14 +171,14 @@ def unseal(text: str) -> dict[str, Any]:
 
 
 def _salt() -> str:
-    # What was sealed in one partition was not sealed in another.
+    # What was signed in one partition was not signed in another.
     partition = current_partition()
     return f"{_SALT}\0{partition}" if partition else _SALT
 
 
-def _unsealed(text: str, call: CallIdentity) -> Mapping[str, Any]:
+def _verified(text: str, call: CallIdentity) -> Mapping[str, Any]:
     try:
-        state = unseal(text)
+        state = verify(text)
     except StateRefused as refused:
         reason = str(refused)
     else:

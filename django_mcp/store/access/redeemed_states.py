@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from ...clock import DatabaseNow
 from ...conf import get_settings
 from ...models import RedeemedState
-from ..database import alias, available, with_retries
+from ..database import alias, reporting_outages, with_retries
 
 CLOCKS_DIFFER_SECONDS: Final = 300
 """By so much, at most: the age of a state is measured by the clocks of hosts."""
@@ -21,7 +21,7 @@ CLOCKS_DIFFER_SECONDS: Final = 300
 def redeem(state: uuid.UUID) -> bool:
     """Note that a state has been used; return whether it had not been before."""
     call = uuid.uuid4()
-    with available():
+    with reporting_outages():
         return with_retries(lambda: _redeem(state, call))
 
 

@@ -1,7 +1,7 @@
 """Connections of this process that are notified of changes, and what there is for them.
 
-One query asks for everything that has changed, however many connections there are, and however
-often something has changed since the last time.
+A look asks once for everything that has changed, however many connections there are, and however
+often something has changed since the last look; what is new to GET streams is then written to them.
 """
 
 from __future__ import annotations

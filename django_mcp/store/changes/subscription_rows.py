@@ -14,7 +14,7 @@ from ...models import ChangeCounter, Subscription
 from ...protocol.errors import SessionNotFound
 from ...protocol.lifecycle import SessionInfo
 from ...protocol.topics import Topic, too_many_subscriptions
-from ..database import alias, available, in_batches, with_retries
+from ..database import alias, in_batches, reporting_outages, with_retries
 from ..parent_rows import lock_live_sessions
 from .change_log import key_of
 
@@ -24,13 +24,13 @@ def subscribe(server: str, session: SessionInfo, resource: Topic) -> None:
 
     Raises :class:`SessionNotFound` if it has ended, and an error if it has too many already.
     """
-    with available():
+    with reporting_outages():
         with_retries(lambda: _subscribe(server, session, resource))
 
 
 def unsubscribe(session: SessionInfo, resource: Topic) -> None:
     """Tell a session no more of a resource."""
-    with available():
+    with reporting_outages():
         _rows().filter(session__pk=session.id, uri_digest=key_of(resource).digest).delete()
 
 

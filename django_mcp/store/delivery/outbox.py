@@ -104,7 +104,7 @@ def _write_alone(batch: WriteBatch, process: Process) -> WriteResult | Exception
         (written,) = _write([batch], process)
     except IntegrityError:
         # Numbers that are taken: somebody has ended these calls, as those of a dead process.
-        return WriteResult(lost=True)
+        return WriteResult(stream_has_ended=True)
     except Error as error:
         batch.is_unsure = batch.is_unsure or is_outage(error)
         batch.attempts += not has_collided(error)
@@ -151,11 +151,11 @@ def _write(batches: Sequence[WriteBatch], process: Process) -> list[WriteResult]
         # Parents first, and always in this order: sessions, requests, streams, then new rows.
         _lock_sessions(pairs)
         for batch, each in pairs:
-            each.ended_elsewhere = [] if each.lost else _end_calls(batch)
-            if not (each.lost or _advance(batch)):
-                each.lost = True
+            each.ended_elsewhere = [] if each.stream_has_ended else _end_calls(batch)
+            if not (each.stream_has_ended or _advance(batch)):
+                each.stream_has_ended = True
                 each.is_deleted = not _streams().filter(pk=batch.writer.id).exists()
-        living = [(batch, each) for batch, each in pairs if not each.lost]
+        living = [(batch, each) for batch, each in pairs if not each.stream_has_ended]
         _insert(living, process)
     return written
 
@@ -173,7 +173,7 @@ def _lock_sessions(pairs: Sequence[tuple[WriteBatch, WriteResult]]) -> None:
         enters = batch.begun or batch.questions
         if enters and batch.writer.session_id in ended:
             # A call that has rows already ends in them: somebody waits for that.
-            written.lost = batch.opens or not batch.ended
+            written.stream_has_ended = batch.opens or not batch.ended
             batch.questions = []
     _find_cancelled([pair for pair in pairs if pair[0].begun and pair[0].writer.session_id])
 
@@ -227,7 +227,9 @@ def _advance(batch: WriteBatch) -> bool:
     if not rows.update(**values):
         return False
     # Another connection has taken the stream over, at whatever worker: it is the one to wake.
-    writer.epoch, writer.reader = _streams().values_list("epoch", "reader").get(pk=writer.id)
+    writer.epoch, writer.reader_channel = (
+        _streams().values_list("epoch", "reader").get(pk=writer.id)
+    )
     return True
 
 
@@ -253,13 +255,13 @@ def _insert(pairs: Sequence[tuple[WriteBatch, WriteResult]], process: Process) -
 def _stream(batch: WriteBatch, process: Process) -> Stream:
     writer = batch.writer
     assert writer.session_id is not None
-    writer.reader = process.channel
+    writer.reader_channel = process.channel
     return Stream(
         id=writer.id,
         session_id=writer.session_id,
         next_seq=batch.next_seq,
         epoch=writer.epoch,
-        reader=writer.reader,
+        reader=writer.reader_channel,
         closed=DatabaseNow() if batch.closes else None,
     )
 

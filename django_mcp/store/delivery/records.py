@@ -63,6 +63,8 @@ class QuestionRecord:
     seconds: float
     """How long its answer may take."""
     id: uuid.UUID = field(default_factory=new_id)
+    has_timed_out: bool = False
+    """Whether nobody waits for its answer any more, which may be before it is written."""
 
     @property
     def request_id(self) -> str:
@@ -79,10 +81,10 @@ class WriteResult:
     """Calls that turned out to be cancelled before they had a row."""
     ended_elsewhere: list[CallRecord] = field(default_factory=list)
     """Calls that somebody else had ended."""
-    lost: bool = False
-    """The session, or the stream, has ended: nothing was written."""
+    stream_has_ended: bool = False
+    """The session, or the stream, had ended: no message was written, but calls may have ended."""
     is_refused: bool = False
-    """The database takes nothing of it, however often that is tried."""
+    """The database takes nothing of it, however often that was tried."""
     is_deleted: bool = False
     """The stream's row is no more, so that nobody else can have ended it either."""
 

@@ -58,6 +58,8 @@ def call_row(call: CallRecord, writer: StreamWriter, **values: Any) -> PendingRe
 
 def question_row(question: QuestionRecord, writer: StreamWriter, **values: Any) -> PendingRequest:
     """Return the row of a request to the client."""
+    if question.has_timed_out:
+        values |= {"state": State.TIMED_OUT, "ended": DatabaseNow()}
     return PendingRequest(
         id=question.id,
         parent_id=question.call.id,

@@ -22,14 +22,15 @@ from .records import StoredMessage
 class StreamReader:
     """One connection, and how far it is.
 
-    ``deliver`` takes messages, and returns whether they are enough for now; ``finish`` is called
-    when nothing more comes. Both are called from the ledger's thread and must return at once.
+    ``deliver`` takes messages, and returns whether they are enough for now: then ``ready`` is false
+    until whoever sends them sets it again. ``finish`` is called when nothing more comes. Both are
+    called from the ledger's thread, or from the thread that connects; they must return at once.
     """
 
     stream: uuid.UUID
     cursor: int
     epoch: int
-    own: bool
+    is_get_stream: bool
     deliver: Callable[[Sequence[StoredMessage]], bool | None]
     finish: Callable[[], None]
     has_local_calls: bool = False
@@ -94,7 +95,7 @@ class StreamReaders:
         for reader in self._readers.get(stream, ()):
             fresh = [each for each in messages if each.seq > reader.cursor]
             follows = bool(fresh) and fresh[0].seq == reader.cursor + 1
-            if follows and reader.ready and reader.epoch == epoch and not reader.own:
+            if follows and reader.ready and reader.epoch == epoch and not reader.is_get_stream:
                 self._deliver(reader, fresh)
                 if closed:
                     self._finish(reader)
@@ -121,7 +122,7 @@ class StreamReaders:
             if self._may_deliver(reader, rows.get(reader.stream))
         }
         for stream, reader in behind.items():
-            if reader.own:
+            if reader.is_get_stream:
                 trim_delivered(rows[stream])
         while behind := {s: r for s, r in behind.items() if self._is_behind(r, rows[s])}:
             part = dict(islice(behind.items(), stream_rows.PAGE))
@@ -136,7 +137,7 @@ class StreamReaders:
     def _may_deliver(self, reader: StreamReader, row: Stream | None) -> bool:
         if row is not None and row.epoch == reader.epoch:
             return True
-        if row is None or not reader.own:
+        if row is None or not reader.is_get_stream:
             # The session has been removed, or its client has come back on another connection.
             if row is not None or not reader.has_local_calls:
                 self._finish(reader)
@@ -159,7 +160,9 @@ class StreamReaders:
 
     def _deliver(self, reader: StreamReader, messages: Sequence[StoredMessage]) -> bool:
         last = messages[-1].seq
-        if reader.own and not stream_rows.mark_delivered(reader.stream, reader.epoch, last):
+        if reader.is_get_stream and not stream_rows.mark_delivered(
+            reader.stream, reader.epoch, last
+        ):
             return False
         reader.show(messages)
         return True

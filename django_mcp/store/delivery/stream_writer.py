@@ -2,8 +2,22 @@
 
 A POST's stream has one writer, the process that runs its calls. It numbers the messages in memory
 and hands them to the outbox, which keeps them in batches. A call that says nothing and ends soon
-never gets here; nor does one that ends within a moment of its first word: nothing of it has been
-shown that its client might come back for.
+never gets here. One that ends within a moment of its first word gets here and has no rows: nothing
+of it has been shown that its client might come back for.
+
+Who writes what of a :class:`StreamWriter`:
+
+=====================  ==============================  ====================================
+attribute              written by                      when
+=====================  ==============================  ====================================
+``wants_rows``         the thread of the call          it speaks, lasts, or is to be reached
+``has_rows``           the ledger's thread             its first batch is in the database
+``stored``             the ledger's thread             a batch is in the database
+``epoch``,             the ledger's thread             the row is made, or found again after
+``reader_channel``                                     an answer of the database was lost
+``write_at``           the thread of the call; the     what it says may wait; it was taken
+                       ledger's as it takes a batch    to be written
+=====================  ==============================  ====================================
 """
 
 from __future__ import annotations
@@ -91,7 +105,7 @@ class StreamWriter:
     It is safe to use from any thread.
 
     ``durable`` says that the client can come back for what is said: it belongs to a session, and
-    the answer may be a stream. ``reader`` is the channel of the process that shows the stream.
+    the answer may be a stream. ``reader_channel`` wakes the process that shows the stream.
     """
 
     id = NewId()
@@ -110,7 +124,7 @@ class StreamWriter:
         self.session_id = session_id
         self.durable = durable
         self.epoch = 1
-        self.reader = ""
+        self.reader_channel = ""
         self.has_asked = False
         self.has_rows = False
         """Whether it has rows, as far as this process knows."""
@@ -131,7 +145,7 @@ class StreamWriter:
         self._calls: list[CallRecord] = []
         self._ended: list[tuple[CallRecord, str, bytes]] = []
         """Calls of a batch that have ended while it has no rows, with their responses."""
-        self._open = False
+        self._wants_rows = False
         self._next_seq = 1
         self._bytes = 0
         self._is_full = False
@@ -143,7 +157,7 @@ class StreamWriter:
     @property
     def wants_rows(self) -> bool:
         """Whether it has rows, or is about to have them."""
-        return self._open
+        return self._wants_rows
 
     @property
     def has_ended(self) -> bool:
@@ -155,9 +169,9 @@ class StreamWriter:
         self.partition = call.partition  # it may be made in whatever thread
         with self._lock:
             self._calls.append(call)
-            if self._open:
+            if self._wants_rows:
                 self._batch().begun.append(call)
-        if self._open:
+        if self._wants_rows:
             self._submit(self)
 
     @contextmanager
@@ -170,11 +184,11 @@ class StreamWriter:
         with self._lock:
             if self._has_ended:
                 raise cancelled()
-            self._open = self._registering = True
+            self._wants_rows = self._registering = True
         try:
             yield
         except BaseException:
-            self._open = self._registering = False
+            self._wants_rows = self._registering = False
             raise
         with self._lock:
             self._registering = False
@@ -183,9 +197,9 @@ class StreamWriter:
     def want_rows(self) -> None:
         """Ask for rows, at once and from now on: a call lasts, or is to be reached."""
         with self._lock:
-            if self._has_ended or (self._open and not self.write_at):
+            if self._has_ended or (self._wants_rows and not self.write_at):
                 return
-            self._want_rows()
+            self._begin_rows()
             self.write_at = 0.0
         self._submit(self)
 
@@ -195,8 +209,8 @@ class StreamWriter:
         with self._lock:
             if self._has_ended:
                 return
-            if not self._open:
-                self._want_rows()
+            if not self._wants_rows:
+                self._begin_rows()
                 self.write_at = time.monotonic() + FIRST_WRITE_DELAY_SECONDS
             if body is not None and self._has_room(len(body)):
                 self._append(MessageKind.NOTIFICATION, body, None)
@@ -239,7 +253,7 @@ class StreamWriter:
             self._has_ended = last
             if last and self._is_unwritten():
                 self._withdraw()
-            if not self._open:
+            if not self._wants_rows:
                 if not last:
                     self._ended.append((call, state, response))
                 return
@@ -297,10 +311,10 @@ class StreamWriter:
             if call
         ]
 
-    def _want_rows(self) -> None:
-        if self._open:
+    def _begin_rows(self) -> None:
+        if self._wants_rows:
             return
-        self._open = self._batch().opens = True
+        self._wants_rows = self._batch().opens = True
         for call, state, response in self._ended:
             self._batch().begun.append(call)
             self._append_end(call, state, response)
@@ -321,7 +335,7 @@ class StreamWriter:
         """Want no rows after all, and hand back what was said."""
         said = [each for each, _ in self._batch().messages if each.kind == MessageKind.NOTIFICATION]
         self.unwritten = [each.body.encode() for each in said]
-        self._next_batch, self._open = None, False
+        self._next_batch, self._wants_rows = None, False
 
     def _batch(self) -> WriteBatch:
         """Return what is to be written next, to add to it. A call that ends soon never has any."""

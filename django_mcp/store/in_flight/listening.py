@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from ...models import ChangeCounter, PendingRequest, Subscription
 from ...protocol.topics import Topic
 from ..changes.subscription_rows import subscription
-from ..database import alias, available, with_retries
+from ..database import alias, reporting_outages, with_retries
 from ..delivery.records import CallRecord
 from ..delivery.request_rows import call_row
 from ..delivery.stream_writer import StreamWriter
@@ -27,7 +27,7 @@ def begin_listening(
 
     Raises if the user has been deleted in the meantime.
     """
-    with available(), refusing_deleted_user(writer.principal):
+    with reporting_outages(), refusing_deleted_user(writer.principal):
         return with_retries(lambda: _begin_listening(call, writer, resources, **owned))
 
 

@@ -1,7 +1,8 @@
 """Recovery: an end for the requests that a process left behind when it died.
 
-Any process that is awake does it, for any other. Nothing is run a second time: the client is told
-that the outcome is unknown, on the stream on which it waits or to which it comes back.
+Any process that is awake does it, for any other. Nothing is run a second time. A client in a
+session is told that the outcome is unknown, on the stream on which it waits or to which it comes
+back; one without a session has seen its connection break.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from ..database import unavailable, with_retries
 from ..prepared import MOST, PreparedQuery
 from . import session_cache
 from .liveness import live_sessions
-from .session_cache import Remembered
+from .session_cache import CachedSession
 
 logger = logging.getLogger("django_mcp.store")
 
@@ -39,7 +39,7 @@ def digest(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def find_sessions(keys: Sequence[str]) -> dict[str, Remembered]:
+def find_sessions(keys: Sequence[str]) -> dict[str, CachedSession]:
     """Return the live sessions that secrets with these digests name.
 
     What is remembered need not be asked for; what the database says of the others costs one
@@ -76,20 +76,20 @@ def text_of(user_key: Any) -> str:
     return "" if user_key is None else str(user_key)
 
 
-def read_sessions(keys: Sequence[str]) -> dict[str, Remembered]:
+def read_sessions(keys: Sequence[str]) -> dict[str, CachedSession]:
     """Return what the database says of the live sessions with these digests."""
-    return {key: _remembered(row) for key, *row in _rows(_by_key, keys)}
+    return {key: _cached_session(row) for key, *row in _rows(_by_key, keys)}
 
 
 def _read_and_remember(
     keys: Sequence[str], cache: session_cache.ProcessCache | session_cache.SharedCache
-) -> dict[str, Remembered]:
+) -> dict[str, CachedSession]:
     settings = get_settings()
     # Both taken before the rows are read: they may change as soon as they have been.
     began, mark = time.monotonic(), cache.mark()
-    read: dict[str, Remembered] = {}
+    read: dict[str, CachedSession] = {}
     for expires, now, key, *row in _rows(_by_key_with_times, keys):
-        read[key] = found = _remembered(row)
+        read[key] = found = _cached_session(row)
         if found.info.initialized:
             lives = (expires - now).total_seconds()
             seconds = min(settings.session_cache_seconds, settings.session_idle_seconds, lives)
@@ -117,7 +117,7 @@ def _is_spoken_here(revision: str) -> bool:
     return False
 
 
-def _remembered(row: Sequence[Any]) -> Remembered:
+def _cached_session(row: Sequence[Any]) -> CachedSession:
     short = len(row[_CLIENT_INFO]) + len(row[_CAPABILITIES]) <= SHORT_CHARACTERS
     return (_read_once if short else _read)(*row)
 
@@ -132,9 +132,9 @@ def _read(
     capabilities: str,
     log_level: str,
     state: str,
-) -> Remembered:
+) -> CachedSession:
     about = session_info(key, revision, _parsed(info), _parsed(capabilities), log_level, state)
-    return Remembered((server, text_of(user), client), about)
+    return CachedSession((server, text_of(user), client), about)
 
 
 def _parsed(text: str) -> Any:

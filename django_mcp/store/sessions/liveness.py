@@ -18,17 +18,17 @@ def live_sessions() -> QuerySet[Session]:
 
     One that is busy never expires, whatever its age.
     """
-    return _unended().filter(_fresh() | busy())
+    return _unended().filter(_fresh() | has_running_calls())
 
 
 def idle_sessions() -> QuerySet[Session]:
     """Return the live sessions in which no call runs."""
-    return live_sessions().filter(~busy())
+    return live_sessions().filter(~has_running_calls())
 
 
 def expired_sessions() -> QuerySet[Session]:
     """Return the sessions that nobody has ended and nobody can use any more."""
-    return _unended().filter(~(_fresh() | busy()))
+    return _unended().filter(~(_fresh() | has_running_calls()))
 
 
 def stale_sessions() -> QuerySet[Session]:
@@ -53,7 +53,7 @@ def _fresh() -> Q:
     return Q(last_active__gt=DatabaseNow() - idle, expires__gt=DatabaseNow())
 
 
-def busy() -> Exists:
+def has_running_calls() -> Exists:
     """Return whether calls of a session are running, as a condition."""
     # A lease that has run out is that of a process that died: what it ran protects nothing.
     leased = Q(lease_until=None) | Q(lease_until__gt=DatabaseNow())

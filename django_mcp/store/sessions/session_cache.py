@@ -49,7 +49,7 @@ Owner = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class CachedSession:
     """A live session, and whose it is; remembered only if it was ready."""
 
     owner: Owner
@@ -61,19 +61,19 @@ class ProcessCache:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._found: dict[str, tuple[float, Remembered]] = {}
+        self._found: dict[str, tuple[float, CachedSession]] = {}
         self._forgotten = 0
 
     def mark(self) -> int:
         """Return what tells whether anything has been forgotten since: for :meth:`put`."""
         return self._forgotten
 
-    def get(self, key: str) -> Remembered | None:
+    def get(self, key: str) -> CachedSession | None:
         """Return the session with the digest ``key``."""
         until, found = self._found.get(key, _NOTHING)
         return found if time.monotonic() < until else None
 
-    def put(self, key: str, found: Remembered, seconds: float, mark: int) -> None:
+    def put(self, key: str, found: CachedSession, seconds: float, mark: int) -> None:
         """Remember for ``seconds`` what was read after ``mark`` was taken."""
         now = time.monotonic()
         with self._lock:
@@ -122,7 +122,7 @@ class SharedCache:
         """Return anything: what is forgotten is marked in the cache."""
         return 0
 
-    def get(self, key: str) -> Remembered | None:
+    def get(self, key: str) -> CachedSession | None:
         """Return the session with the digest ``key``."""
         try:
             text = self.cache.get(_name(key))
@@ -134,7 +134,7 @@ class SharedCache:
         _outage.ends()
         return found
 
-    def put(self, key: str, found: Remembered, seconds: float, mark: int) -> None:
+    def put(self, key: str, found: CachedSession, seconds: float, mark: int) -> None:
         """Remember a session, unless it is to be forgotten. A cache counts whole seconds."""
         if int(seconds) < 1 or _outage.lasts:
             return
@@ -216,13 +216,13 @@ def _name(key: str) -> str:
     return f"mcp-session-{salted_hmac('django_mcp.sessions', key, algorithm='sha256').hexdigest()}"
 
 
-def _encoded(found: Remembered) -> str:
+def _encoded(found: CachedSession) -> str:
     info = found.info
     about = [info.id, info.revision.name, info.sender.info, info.sender.capabilities]
     return encode([*found.owner, *about, info.log_level]).decode()
 
 
-def _decoded(text: str) -> Remembered:
+def _decoded(text: str) -> CachedSession:
     server, user, client, key, revision, info, capabilities, log_level = json.loads(text)
     session = SessionInfo(
         id=key,
@@ -231,7 +231,7 @@ def _decoded(text: str) -> Remembered:
         initialized=True,
         log_level=log_level,
     )
-    return Remembered((server, user, client), session)
+    return CachedSession((server, user, client), session)
 
 
 def _do_nothing() -> None:

@@ -18,14 +18,14 @@ from ...models import ChangeCounter, Session
 from ...protocol.errors import SessionNotFound, Unavailable
 from ...protocol.lifecycle import Sender, SessionInfo
 from ...protocol.versions import Revision
-from ..database import alias, available, with_retries
+from ..database import alias, reporting_outages, with_retries
 from ..parent_rows import LIVE, lock_live_sessions, refusing_deleted_user
 from . import session_cache
 from .ended import note_ended
 from .ended import watchers as ended_watchers
 from .finding import digest, read_sessions, session_info, text_of
-from .liveness import busy, expired_sessions, idle_sessions, live_sessions
-from .session_cache import Remembered, forget_rows
+from .liveness import expired_sessions, has_running_calls, idle_sessions, live_sessions
+from .session_cache import CachedSession, forget_rows
 
 EVICTED_AT_ONCE: Final = 50
 """Most sessions that one ``initialize`` ends to make room."""
@@ -43,7 +43,7 @@ def end_expired(keys: Sequence[Any]) -> int:
 def end_sessions(sessions: QuerySet[Session]) -> int:
     """End those of ``sessions`` that are live; return how many that were."""
     live = sessions.filter(state__in=LIVE)
-    with available():
+    with reporting_outages():
         keys = list(live.values_list("pk", flat=True)) if ended_watchers else []
         ended = with_retries(lambda: live.update(**_ending()))
         # Also if there was none: an attempt before may have ended it, and its answer was lost.
@@ -56,7 +56,7 @@ def end_sessions(sessions: QuerySet[Session]) -> int:
 def is_ready(session: SessionInfo) -> bool:
     """Return whether the client has sent ``notifications/initialized``, to whatever worker."""
     rows = Session.objects.using(alias()).filter(pk=session.id, state=Session.State.READY)
-    with available():
+    with reporting_outages():
         return with_retries(rows.exists)
 
 
@@ -80,7 +80,7 @@ def recall_session(server: str, secret: str, principal: Principal) -> SessionInf
     return None if found is None else check_owner(server, found, principal)
 
 
-def check_owner(server: str, found: Remembered | None, principal: Principal) -> SessionInfo:
+def check_owner(server: str, found: CachedSession | None, principal: Principal) -> SessionInfo:
     """Return a session that was found, if it was and is the principal's own."""
     user = text_of(_user_key(principal)) if principal.user_id else ""
     if found is None or found.owner != (server, user, principal.client_id):
@@ -116,7 +116,7 @@ def open_session(
         client_capabilities=sender.capabilities,
         expires=DatabaseNow() + age,
     )
-    with available(), refusing_deleted_user(principal):
+    with reporting_outages(), refusing_deleted_user(principal):
         with_retries(lambda: _make_room(principal))
         # The client is notified of what changes from now on, as soon as it listens.
         session.changes_seen = ChangeCounter.last(server)
@@ -128,7 +128,7 @@ def open_session(
 
 def mark_initialized(session: SessionInfo) -> None:
     """Move the session from opened to ready, unless somebody already did."""
-    with available():
+    with reporting_outages():
         rows = Session.objects.using(alias()).filter(pk=session.id)
         opened = rows.filter(state=Session.State.OPENED)
         # MySQL may come by the index on the state, and meet who has come by the key.
@@ -138,13 +138,13 @@ def mark_initialized(session: SessionInfo) -> None:
 def set_log_level(session: SessionInfo, level: str) -> None:
     """Keep the level that the client asked for."""
     _update(session, log_level=level)
-    with available():
+    with reporting_outages():
         forget_rows(Session.objects.using(alias()).filter(pk=session.id))
 
 
 def end_session(server: str, key: str, principal: Principal) -> None:
     """End the session with the digest ``key`` at its client's wish; raises if there is none."""
-    with available():
+    with reporting_outages():
         found = check_owner(server, read_sessions([key]).get(key), principal)
         mine = Session.objects.using(alias()).filter(pk=found.id)
     if not end_sessions(mine):
@@ -152,7 +152,7 @@ def end_session(server: str, key: str, principal: Principal) -> None:
 
 
 def _update(info: SessionInfo, **values: Any) -> None:
-    with available():
+    with reporting_outages():
         rows = Session.objects.using(alias()).filter(pk=info.id, state__in=LIVE)
         if not with_retries(lambda: rows.update(**values)):
             raise SessionNotFound
@@ -203,7 +203,7 @@ def _make_room_in(
 def _longest_idle(groups: Sequence[QuerySet[Session]], number: int) -> dict[Any, datetime]:
     """Return the keys of so many sessions, of the first group with any, and when each was used."""
     for group in groups:
-        idle = group.filter(~busy()).order_by("used_hour", "last_active")
+        idle = group.filter(~has_running_calls()).order_by("used_hour", "last_active")
         found = dict(idle.values_list("pk", "last_active")[:CANDIDATE_SESSIONS])
         if found:
             return dict(sorted(found.items(), key=lambda item: item[1])[:number])

@@ -60,7 +60,7 @@ def broadcasts() -> None:
 
     def offer(self: StreamReaders, stream: Any, messages: Any, *, epoch: int, closed: bool) -> None:
         for reader in self.all():
-            if messages and not reader.own:
+            if messages and not reader.is_get_stream:
                 reader.deliver(messages)
             if closed and reader.stream == stream:
                 self._finish(reader)

@@ -18,4 +18,8 @@ if os.environ["LAYER"]:
     CHANNEL_LAYERS = {"default": {"BACKEND": os.environ["LAYER"]}}
 if "redis" in os.environ["LAYER"]:
     CHANNEL_LAYERS["default"]["CONFIG"] = {"hosts": [REDIS_URL]}
-DJANGO_MCP = {"AUTH": "django_mcp.auth.public", "SERVER_NAME": "library"}
+DJANGO_MCP = {
+    "AUTH": "django_mcp.auth.public",
+    "SERVER_NAME": "library",
+    "WSGI_STREAMS": int(os.environ.get("WSGI_STREAMS") or 0),
+}

@@ -297,7 +297,7 @@ def forged(state: str) -> str:
     return state + "-TAMPERED"
 
 
-def resealed(change: Callable[[Any], None]) -> Callable[[str], str]:
+def signed_again(change: Callable[[Any], None]) -> Callable[[str], str]:
     def alter(state: str) -> str:
         data = signing.loads(state, salt=mrtr._SALT)
         change(data)
@@ -315,11 +315,11 @@ def resealed(change: Callable[[Any], None]) -> Callable[[str], str]:
         lambda state: state[:-1],
         lambda state: "." + state,
         lambda state: signing.dumps({"bound": {}}, salt="another"),
-        resealed(lambda data: data["answers"].clear()),
+        signed_again(lambda data: data["answers"].clear()),
     ],
-    ids=["appended", "empty", "nonsense", "cut", "unpacked", "foreign", "resealed"],
+    ids=["appended", "empty", "nonsense", "cut", "unpacked", "foreign", "signed_again"],
 )
-def test_a_state_that_was_not_sealed_here_is_refused(caplog, alter: Callable[[str], str]):
+def test_a_state_that_was_not_signed_here_is_refused(caplog, alter: Callable[[str], str]):
     """2026-07-28, basic/patterns/mrtr, "Server Requirements"."""
     ran: list[None] = []
 
