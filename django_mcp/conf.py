@@ -8,10 +8,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from dataclasses import field, fields
 from functools import partial
 from threading import Lock
 from typing import Annotated, Any, Final, NamedTuple, TypeVar, get_type_hints
+from urllib.parse import urlsplit
 
 from django.conf import settings as django_settings
 from django.core.exceptions import ImproperlyConfigured
@@ -22,6 +23,7 @@ from pydantic.dataclasses import dataclass
 from pydantic_core import ErrorDetails
 
 from .forks import PerProcess
+from .protocol.scopes import check_scope
 from .rates import Rate
 
 T = TypeVar("T")
@@ -41,6 +43,15 @@ OLD_NAMES: Final = {
 """Other names of keys, which mean the same; the system check ``django_mcp.W017`` advises against
 them."""
 
+JWT_ALGORITHMS: Final = (
+    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    *("ES256", "ES384", "ES512", "EdDSA", "Ed25519"),
+)
+"""RFC 7518, section 3, and RFC 9864, without what a public key or nothing at all could forge."""
+
+LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+"""Hosts that are this machine, to which nobody listens in."""
+
 _ORIGIN: Final = re.compile(r"\*|null|[a-z][a-z0-9+.\-]*://[^/\s?#@]+", re.IGNORECASE)
 
 
@@ -51,6 +62,69 @@ def _check_origin(origin: Any) -> Any:
             'end, as in "https://app.example.com"; "*" allows every origin'
         )
     return origin
+
+
+def check_issuer(issuer: Any) -> Any:
+    """Return the identifier of an authorization server; raises ``ValueError`` for what is none.
+
+    RFC 8414, section 2: HTTPS, without query and fragment. On this machine it may be HTTP.
+    """
+    if not isinstance(issuer, str) or not _is_url(issuer):
+        raise ValueError(
+            f"{issuer!r} is not the identifier of an authorization server. Write what its metadata "
+            'has as "issuer", as in "https://id.example.com/realms/shop": HTTPS, unless it is on '
+            "this machine, and no query"
+        )
+    return issuer
+
+
+def _check_base_url(url: Any) -> Any:
+    if not isinstance(url, str) or not _is_url(url, is_secure=False):
+        raise ValueError(
+            f"{url!r} is not where a site is. Write scheme and host, as in "
+            '"https://shop.example.com", and behind it the path that a proxy takes away, if any'
+        )
+    return url.rstrip("/")
+
+
+def _check_hierarchy(hierarchy: Any) -> Any:
+    if not isinstance(hierarchy, dict):
+        return hierarchy
+    return {check_scope(each): _checked_scopes(included) for each, included in hierarchy.items()}
+
+
+def _checked_scopes(scopes: Any) -> Any:
+    return tuple(map(check_scope, _listed(scopes)))
+
+
+def _check_sentences(scopes: Any) -> Any:
+    for each in scopes if isinstance(scopes, dict) else ():
+        check_scope(each)
+    return scopes
+
+
+def _check_algorithm(name: Any) -> Any:
+    if name not in JWT_ALGORITHMS:
+        raise ValueError(
+            f"{name!r} is none of the algorithms by which issuers sign tokens with keys of their "
+            f"own: {', '.join(JWT_ALGORITHMS)}"
+        )
+    return name
+
+
+def _is_url(text: str, *, is_secure: bool = True) -> bool:
+    try:
+        parts = urlsplit(text)
+        has_port = parts.port is None or parts.port > 0
+    except ValueError:
+        return False
+    is_plain = text.isascii() and text.isprintable() and not set(text) & set(' "\\<>?#@')
+    schemes = ("https", "http") if not is_secure or parts.hostname in LOOPBACK else ("https",)
+    return is_plain and has_port and bool(parts.hostname) and parts.scheme in schemes
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
 
 
 def _check_rate(rate: str | None) -> str | None:
@@ -67,6 +141,29 @@ Names = Annotated[tuple[str, ...], Field(strict=False)]
 Origins = Annotated[
     tuple[Annotated[str, BeforeValidator(_check_origin)], ...],
     Field(strict=False),  # a list is as good
+]
+
+
+Issuers = Annotated[
+    tuple[Annotated[str, BeforeValidator(check_issuer)], ...],
+    BeforeValidator(_listed),
+    Field(strict=False),
+]
+Scopes = Annotated[
+    tuple[Annotated[str, BeforeValidator(check_scope)], ...],
+    BeforeValidator(_listed),
+    Field(strict=False),
+]
+Algorithms = Annotated[
+    tuple[Annotated[str, BeforeValidator(_check_algorithm)], ...], Field(strict=False)
+]
+Sentences = Annotated[dict[str, Any], BeforeValidator(_check_sentences)]
+"""Texts, or lazy translations, by scope."""
+Hierarchy = Annotated[dict[str, tuple[str, ...]], BeforeValidator(_check_hierarchy)]
+BaseURLs = Annotated[
+    tuple[Annotated[str, BeforeValidator(_check_base_url)], ...],
+    BeforeValidator(_listed),
+    Field(strict=False),
 ]
 
 
@@ -87,6 +184,18 @@ class Settings:
     instructions: str = ""
     structured_text: bool = False
     call_context: str | Callable[..., Any] | None = None
+    authorization_servers: Issuers = ()
+    base_url: BaseURLs = ()
+    base_scopes: Scopes = ()
+    scopes: Sentences = field(default_factory=dict)
+    scope_hierarchy: Hierarchy = field(default_factory=dict)
+    read_only_scopes: Scopes = ()
+    oauth_user: str | Callable[..., Any] | None = None
+    oauth_service_users: dict[str, str] = field(default_factory=dict)
+    jwt_algorithms: Algorithms = JWT_ALGORITHMS
+    introspection_url: str = ""
+    introspection_client_id: str = ""
+    introspection_client_secret: str = ""
     allowed_origins: Origins = ()
     max_body_bytes: Count = 4 * 1024 * 1024
     max_json_values: Count = 100_000
@@ -141,6 +250,9 @@ _IN_WORDS: Final[dict[Any, str]] = {
     float: "a number",
     bool: "True or False",
     tuple[str, ...]: "a list",
+    dict[str, Any]: "a dict",
+    dict[str, str]: "a dict of texts",
+    dict[str, tuple[str, ...]]: "a dict of lists",
 }
 _WHY_NO_MORE: Final = {
     "session_cache_seconds": "for so long a session that has ended may still be let in",

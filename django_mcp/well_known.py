@@ -5,6 +5,9 @@ issues tokens for an endpoint: at the root of the site, with the endpoint's path
 (RFC 8414, RFC 9728, OpenID Connect Discovery), and below the endpoint. They go on after a 404, and
 show people whatever else they get. ``include("django_mcp.urls")`` at the root has these patterns.
 
+The document of the protected resource is there where the site says who issues tokens: with the path
+of an endpoint behind it, and without where there is one endpoint. All others are absent.
+
 Nothing of the site's is in the shadow of them: they match what ends or begins with the path of an
 endpoint. Of the documents without a path that of the protected resource is the endpoints'; those of
 an issuer are the site's, and are answered here only where no other pattern answers them, but one
@@ -17,7 +20,14 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.core.exceptions import DisallowedHost, ImproperlyConfigured
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseNotAllowed,
+    JsonResponse,
+)
 from django.urls import (
     Resolver404,
     ResolverMatch,
@@ -28,8 +38,12 @@ from django.urls import (
 )
 from django.urls.resolvers import RegexPattern
 
-from .http.views import MCPView, as_it_stands, outside_the_site
-from .routing import Place, leaves, rest_of
+from .auth import ProtectedResource
+from .conf import get_settings
+from .http.protected_resource import WELL_KNOWN, find_resource
+from .http.request import Endpoint
+from .http.views import MCPView, as_it_stands, endpoint_of, outside_the_site
+from .routing import Place, leaves, path_of, rest_of
 
 _PROTECTED_RESOURCE: Final = "oauth-protected-resource"
 _DOCUMENTS: Final = (_PROTECTED_RESOURCE, "oauth-authorization-server", "openid-configuration")
@@ -38,6 +52,8 @@ _AT_ROOT: Final = rf"^{_DOCUMENT}(?:/(?P<path>.*))?$"
 _BELOW: Final = rf"^(?P<path>.+)/{_DOCUMENT}/?$"
 
 _NOWHERE: Final = "/no-such-page-of-this-site"
+
+_METHODS: Final = ("GET", "HEAD", "OPTIONS")
 
 _ABSENT: Final = {
     "error": "not_found",
@@ -48,13 +64,53 @@ _ABSENT: Final = {
 }
 
 
+_EVERYONE: Final = {"Access-Control-Allow-Origin": "*"}
+
+
 @outside_the_site
 def document(request: HttpRequest, **names: str) -> HttpResponseBase:
-    """Say that there is no such document, to pages of any origin as well."""
+    """Show the document, or say that there is none, to pages of any origin as well."""
     if request.method == "OPTIONS":
         return _preflight(request)
-    everyone = {"Access-Control-Allow-Origin": "*"}
-    return as_it_stands(JsonResponse(_ABSENT, status=404, headers=everyone), request)
+    resource = _resource(request, **names)
+    if resource is None:
+        return as_it_stands(JsonResponse(_ABSENT, status=404, headers=_EVERYONE), request)
+    if request.method not in ("GET", "HEAD"):
+        return as_it_stands(HttpResponseNotAllowed(_METHODS, headers=_EVERYONE), request)
+    return JsonResponse(resource.metadata, headers=_EVERYONE)
+
+
+def _resource(
+    request: HttpRequest, /, *, document: str, path: str = ""
+) -> ProtectedResource | None:
+    """Return the resource that a document is about, if it is one that is shown."""
+    if document != _PROTECTED_RESOURCE or not request.path_info.startswith(WELL_KNOWN):
+        return None
+    path = f"/{path}" if path else _only_path()
+    endpoint = _endpoint_at(path) if path else None
+    if endpoint is None:
+        return None
+    try:
+        settings, host = get_settings(), request.get_host()
+    except (ImproperlyConfigured, DisallowedHost):
+        return None
+    return find_resource(endpoint, settings, host=host, is_secure=request.is_secure(), path=path)
+
+
+def _only_path() -> str:
+    """Return the path of the site's only endpoint, if it has no variables; else nothing."""
+    chains = [chain for chain, entry in leaves(get_resolver(get_urlconf())) if is_endpoint(entry)]
+    if len(chains) != 1:
+        return ""
+    path = f"/{path_of(chains[0])}"
+    return path if rest_of(path, chains[0]) is not None else ""
+
+
+def _endpoint_at(path: str) -> Endpoint | None:
+    try:
+        return endpoint_of(get_resolver(get_urlconf()).resolve(path).func)
+    except Resolver404:
+        return None
 
 
 def _preflight(request: HttpRequest) -> HttpResponse:
@@ -63,7 +119,7 @@ def _preflight(request: HttpRequest) -> HttpResponse:
     del response.headers["Content-Type"]
     asked = request.headers.get("Access-Control-Request-Headers", "*")
     response.headers["Access-Control-Allow-Origin"] = "*"
-    response.headers["Access-Control-Allow-Methods"] = "GET, HEAD, OPTIONS"
+    response.headers["Access-Control-Allow-Methods"] = ", ".join(_METHODS)
     response.headers["Access-Control-Allow-Headers"] = asked
     return response
 
@@ -129,6 +185,11 @@ def catch_all(resolver: URLResolver, url: str) -> str:
         return ""
     anything = _match(resolver, f"{_NOWHERE}{url}")
     return found.route if anything is not None and anything.route == found.route else ""
+
+
+def is_absent(resolver: URLResolver, url: str) -> bool:
+    """Return whether nothing at all answers ``url``."""
+    return _match(resolver, url) is None
 
 
 def _match(resolver: URLResolver, url: str) -> ResolverMatch | None:

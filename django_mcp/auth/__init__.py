@@ -8,38 +8,30 @@ which of those who came in by a session of Django's have logged out since.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeVar
 
 from django.http import HttpRequest
 
+from .any_of import any_of
 from .logins import ended_logins, login_of
 from .principal import Guard, Principal
+from .refusal import Refusal
+from .resource import ProtectedResource
 
-__all__ = ["Guard", "Principal", "Refusal", "django_user", "nonblocking", "public"]
+__all__ = [
+    "Guard",
+    "Principal",
+    "ProtectedResource",
+    "Refusal",
+    "any_of",
+    "django_user",
+    "nonblocking",
+    "public",
+    "without_oauth",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """The answer to a request that may not pass.
-
-    ``status`` is 401 where credentials are missing or wrong, 403 where they do not suffice.
-    ``message`` reaches the person in front of most clients, so it says what to do. ``challenge``
-    becomes the ``WWW-Authenticate`` header; empty, it asks for a bearer token, and says whether one
-    was shown that does not hold.
-    """
-
-    message: str = (
-        'Authentication required: send credentials, such as "Authorization: Bearer TOKEN". '
-        "Whoever runs this site issues them."
-    )
-    status: int = 401
-    challenge: str = ""
-    headers: dict[str, str] = field(default_factory=dict)
-    """More headers for the response."""
 
 
 def nonblocking(auth: F) -> F:
@@ -52,7 +44,23 @@ def nonblocking(auth: F) -> F:
     return auth
 
 
+def without_oauth(auth: F) -> F:
+    """Mark a callable for ``AUTH`` that takes no tokens of ``AUTHORIZATION_SERVERS``.
+
+    Where one decides, clients are not told to get such tokens.
+    """
+    auth.takes_oauth_tokens = False  # type: ignore[attr-defined]
+    return auth
+
+
+def _without_tokens(auth: F) -> F:
+    """Mark a callable that lets people in whatever token they show; see :func:`any_of`."""
+    auth.reads_authorization = False  # type: ignore[attr-defined]
+    return without_oauth(auth)
+
+
 @nonblocking
+@_without_tokens
 def public(request: HttpRequest) -> Principal:
     """Let everybody in. Choosing it says that the endpoint is open on purpose."""
     return Principal(_anonymous_user()())
@@ -66,6 +74,7 @@ def _anonymous_user() -> type:
     return AnonymousUser
 
 
+@_without_tokens
 def django_user(request: HttpRequest) -> Principal | Refusal:
     """Let in whoever Django's own authentication has recognised: session cookies, for example.
 
@@ -74,7 +83,8 @@ def django_user(request: HttpRequest) -> Principal | Refusal:
     user = request.user
     if user.is_authenticated and user.is_active:
         login = login_of(request)
-        return Principal(user, credential=login, recheck=None if login is None else ended_logins)
+        recheck = None if login is None else ended_logins
+        return Principal(user, scopes=None, credential=login, recheck=recheck)
     return Refusal(
         "Log in to the site first: the cookie of its session opens this endpoint.",
         challenge='Session realm="mcp"',

@@ -22,7 +22,9 @@ class Principal:
 
     user: Any
     client_id: str = ""
-    scopes: frozenset[str] = frozenset()
+    scopes: frozenset[str] | None = frozenset()
+    """What the credentials are good for; ``None`` where no scopes limit them, as with the user's
+    own login."""
     recheck: Callable[[Sequence[Principal]], Iterable[Principal]] | None = field(
         default=None, compare=False, repr=False
     )
@@ -32,6 +34,8 @@ class Principal:
     """
     limited_as: str = field(default="", compare=False)
     """Whom limits take the caller for, where that is not the user with the client."""
+    read_only: bool = False
+    """Whether the credentials are good for nothing but reading, whatever their scopes."""
     credential: Any = field(default=None, compare=False, repr=False)
     """What ``recheck`` needs to know of how the caller came in; kept while something is open."""
 

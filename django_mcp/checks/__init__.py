@@ -2,13 +2,15 @@
 
 ``settings`` checks ``DJANGO_MCP`` and what it names, ``partitions`` where tenants' rows are,
 ``servers`` the servers in the URLconf, ``offers`` whether clients can take what they offer,
-``site`` what lies around the endpoints: other URLs, middleware, and whoever is let in. Importing
-this package registers all of them with Django, which ``AppConfig.ready()`` does; nothing else
-imports it. ``docs/reference/checks.md`` lists the ids.
+``site`` what lies around the endpoints: other URLs, middleware, and whoever is let in, ``oauth``
+whether clients find out where to log in. Importing this package registers all of them with Django,
+which ``AppConfig.ready()`` does; nothing else imports it. ``docs/reference/checks.md`` lists the
+ids.
 """
 
 from __future__ import annotations
 
+from .oauth import check_oauth, check_scopes, check_tokens
 from .partitions import check_partitions
 from .servers import check_servers
 from .settings import check_settings
@@ -26,9 +28,12 @@ __all__ = [
     "REPLACEMENTS",
     "check_call_context",
     "check_middleware",
+    "check_oauth",
     "check_openness",
     "check_partitions",
+    "check_scopes",
     "check_servers",
     "check_settings",
+    "check_tokens",
     "check_well_known",
 ]

@@ -90,7 +90,9 @@ def _check_auth(settings: Settings) -> Iterator[CheckMessage]:
 
 
 def check_auth_path(auth: Any, where: str) -> Iterator[CheckMessage]:
-    """Yield an error if the path of a callable for ``AUTH`` leads nowhere."""
+    """Yield an error if the path of a callable for ``AUTH``, or one in it, leads nowhere."""
+    for each in getattr(auth, "members", ()):
+        yield from check_auth_path(each, where)
     if isinstance(auth, str):
         try:
             import_string(auth)

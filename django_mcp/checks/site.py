@@ -197,7 +197,8 @@ def check_openness(**kwargs: Any) -> list[CheckMessage]:
 
 def _is_public(endpoint: Endpoint, settings: Settings) -> bool:
     auth = endpoint.auth or endpoint.server.auth or settings.auth
-    return auth in (public, f"{public.__module__}.{public.__name__}")
+    names = (public, f"{public.__module__}.{public.__name__}")
+    return any(each in names for each in (auth, *getattr(auth, "members", ())))
 
 
 def _has_mount() -> bool:

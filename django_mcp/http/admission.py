@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import logging
 import re
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from django.conf import settings as django_settings
 from django.core.exceptions import DisallowedHost, ImproperlyConfigured
 from django.db import InterfaceError, OperationalError
-from django.utils.module_loading import import_string
 from django.views.decorators.debug import sensitive_variables
 
-from ..auth import Principal, Refusal, public
+from ..auth import Principal, ProtectedResource, Refusal, public
 from ..conf import Settings, get_settings, get_site_settings
 from ..current_partition import current_partition
 from ..protocol import headers, lifecycle, messages
@@ -30,7 +29,8 @@ from ..store.database import unavailable
 from ..store.ledger import ledger
 from ..store.sessions.finding import digest, find_sessions
 from ..store.sessions.session_rows import check_owner, recall_session, touch_session
-from . import rate_limits
+from . import protected_resource, rate_limits
+from .protected_resource import imported
 from .replies import Forbidden, Refused, refusal
 from .request import BodyTooLarge, Caller, Endpoint, IncomingRequest, allowed_hosts, is_host_among
 
@@ -77,23 +77,44 @@ async def authenticate(
         logger.error('Refused: DJANGO_MCP["AUTH"] is not set; see the system check django_mcp.E001')
         raise refusal(403, 'This endpoint is closed: DJANGO_MCP["AUTH"] is not set')
     if isinstance(auth, str):
-        auth = _imported(auth)
+        auth = imported(auth)
     django_request: Any = request.django()
     django_request.mcp_server = name
+    resource: ProtectedResource | None = None
+    if server.authorization_servers or settings.authorization_servers:
+        django_request.mcp_resource = resource = _resource(request, endpoint, settings)
     if (call_context := settings.call_context) is not None:
-        make = _imported(call_context) if isinstance(call_context, str) else call_context
+        make = imported(call_context) if isinstance(call_context, str) else call_context
         runner.call_context = partial(make, django_request)
     try:
         principal = await runner.run(auth, django_request)
     except (OperationalError, InterfaceError) as error:
         raise unavailable(error) from error
     if not isinstance(principal, Principal):
-        principal = _principal(principal, request, name)
+        principal = _principal(principal, request, name, resource)
     django_request.user = principal.user
     runner.limit_key = key = principal.limit_key or rate_limits.address_key(
         request.address, current_partition()
     )
-    return Caller(request, server, name, principal, key, auth is public, settings, runner)
+    checks_scopes = (
+        server.is_scoped
+        or principal.read_only
+        or settings.base_scopes != ()
+        or settings.read_only_scopes != ()
+    )
+    is_public = auth is public
+    return Caller(
+        request,
+        server,
+        name,
+        principal,
+        key,
+        is_public,
+        settings,
+        runner,
+        resource,
+        checks_scopes,
+    )
 
 
 def check_form(request: IncomingRequest) -> None:
@@ -197,38 +218,53 @@ def _same_origin(origin: str, host: str, request: IncomingRequest) -> bool:
     return origin.lower().removesuffix(f":{port}") == own.lower()
 
 
-_imported = lru_cache(maxsize=64)(import_string)
+def _resource(
+    request: IncomingRequest, endpoint: Endpoint, settings: Settings
+) -> ProtectedResource | None:
+    path = protected_resource.path_below_prefix(request.path)
+    return protected_resource.find_resource(
+        endpoint, settings, host=request.host(), is_secure=request.secure, path=path
+    )
 
 
-def _principal(verdict: Any, request: IncomingRequest, server: str) -> Principal:
+def _principal(
+    verdict: Any, request: IncomingRequest, server: str, resource: ProtectedResource | None
+) -> Principal:
     """Return who is calling, where ``AUTH`` has returned something else than a principal."""
     if getattr(verdict, "is_authenticated", False):
         return Principal(verdict)
-    if isinstance(verdict, Refusal):
-        raise _refused(verdict, request, server)
     if verdict is None or getattr(verdict, "is_anonymous", False):
-        raise _refused(Refusal(), request, server)
+        verdict = Refusal() if resource is None else Refusal(resource.advice)
+    if isinstance(verdict, Refusal):
+        raise _refused(verdict, request, server, resource)
     raise ImproperlyConfigured(
         "AUTH must return a django_mcp.auth.Principal, a user or a django_mcp.auth.Refusal, not "
         f"{type(verdict).__name__}."
     )
 
 
-def _refused(refusal: Refusal, request: IncomingRequest, server: str) -> Refused:
+def _refused(
+    answer: Refusal, request: IncomingRequest, server: str, resource: ProtectedResource | None
+) -> Refused:
     # RFC 9110, section 15.5.2: a 401 carries a challenge.
-    error = MCPError(ErrorCode.INVALID_REQUEST, refusal.message)
-    refused = (Forbidden if refusal.status == 403 else Refused)(refusal.status, error)
-    challenge = refusal.challenge or _challenge(refusal.status, request, server)
-    given = {"WWW-Authenticate": challenge, **refusal.headers}
+    error = MCPError(ErrorCode.INVALID_REQUEST, answer.message)
+    refused = (Forbidden if answer.status == 403 else Refused)(answer.status, error)
+    own = _challenge(answer.status, request, server, resource)
+    challenges = [each or own for each in (answer.challenge, *answer.more_challenges)]
+    given = {"WWW-Authenticate": ", ".join(challenges), **answer.headers}
     refused.headers = {name: _sendable(text) for name, text in given.items()}
     return refused
 
 
-def _challenge(status: int, request: IncomingRequest, server: str) -> str:
+def _challenge(
+    status: int, request: IncomingRequest, server: str, resource: ProtectedResource | None
+) -> str:
+    if status != 401:
+        return headers.bearer_challenge(realm=server)
     # RFC 6750, section 3.1: no error for whoever has shown no token.
-    was_shown = headers.bearer_token(request.headers) and status == 401
-    error = {"error": "invalid_token"} if was_shown else {}
-    return headers.bearer_challenge(realm=server, **error)
+    error = {"error": "invalid_token"} if headers.bearer_token(request.headers) else {}
+    where = {} if resource is None else resource.challenge
+    return headers.bearer_challenge(realm=server, **where, **error)
 
 
 def _sendable(text: str) -> str:

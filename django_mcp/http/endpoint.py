@@ -11,6 +11,7 @@ from ..protocol import lifecycle, messages
 from ..protocol.errors import TryLater
 from ..protocol.messages import RequestId
 from ..server.function_call import Runner
+from ..server.scopes import check_scopes
 from ..store.sessions.finding import digest
 from ..store.sessions.session_rows import end_session
 from . import admission, cors, replies
@@ -57,6 +58,8 @@ async def respond(request: IncomingRequest, endpoint: Endpoint, runner: Runner) 
 
 async def _handle(caller: Caller) -> Reply:
     method = caller.request.method
+    if caller.checks_scopes:
+        check_scopes(caller.server, caller)
     if method == "GET":
         return await handle_get(caller)
     if method == "DELETE":

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from contextvars import copy_context
+from functools import partial
 
 from ..protocol import headers, lifecycle, messages
-from ..protocol.errors import ErrorCode, MCPError, TooManyRequests
+from ..protocol.errors import ErrorCode, InsufficientScope, MCPError, TooManyRequests
 from ..protocol.lifecycle import Sender, SessionInfo
 from ..protocol.messages import Batch, Invalid, Message, Notification, RequestId, Response
 from ..protocol.versions import NEWEST_LEGACY, Era, Revision
@@ -15,6 +17,7 @@ from ..server.dispatch import begin, handle_notification
 from ..server.exchange import Exchange
 from ..server.function_call import FunctionCall
 from ..server.methods import METHODS
+from ..server.scopes import check_answer, check_scopes
 from ..store import inbox
 from . import admission, rate_limits, replies
 from .incoming_post import IncomingPost
@@ -75,11 +78,15 @@ async def _answer(message: Message | Batch | Invalid, caller: Caller) -> Reply:
 
 async def _accept(message: Notification | Response, session: SessionInfo, caller: Caller) -> Reply:
     """Accept a notification or a response: 202."""
+    check: Callable[[str, str], None] | None = None
+    if caller.checks_scopes:
+        check_scopes(caller.server, caller)
+        check = partial(check_answer, caller.server, caller)
     if isinstance(message, Notification):
         await rate_limits.count(message, caller)
         await handle_notification(message, session, caller.server_name, caller.runner)
     else:
-        await caller.runner.run_blocking(inbox.take_answer, session, message)
+        await caller.runner.run_blocking(inbox.take_answer, session, message, check)
     return replies.accepted()
 
 
@@ -104,7 +111,7 @@ async def _answer_batch(batch: Batch, session: SessionInfo, caller: Caller) -> R
         if isinstance(item, (Notification, Response)):
             try:
                 await _accept(item, session, caller)
-            except TooManyRequests as error:
+            except (InsufficientScope, TooManyRequests) as error:
                 logger.warning("A message is dropped within a batch: %s", error)
     return await _run(tuple(calls), session.revision, session, caller, is_batch=True)
 

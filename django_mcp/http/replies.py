@@ -15,6 +15,7 @@ from ..protocol.errors import (
     INTERNAL,
     ErrorCode,
     Failed,
+    InsufficientScope,
     MCPError,
     SessionNotFound,
     TooManyRequests,
@@ -116,6 +117,8 @@ def dispatch_status(error: MCPError, era: Era) -> int:
 def _status_of_its_own(error: MCPError) -> int | None:
     if isinstance(error, TryLater):
         return 429 if isinstance(error, TooManyRequests) else 503
+    if isinstance(error, InsufficientScope):
+        return error.status
     return 404 if isinstance(error, SessionNotFound) else None
 
 
@@ -260,6 +263,8 @@ def events_of(messages: Sequence[bytes]) -> Reply:
 def _error(body: bytes, error: MCPError, status: int, **response_headers: str) -> Reply:
     if isinstance(error, TryLater):
         response_headers.setdefault("Retry-After", str(error.retry_after))
+    elif isinstance(error, InsufficientScope):
+        response_headers["WWW-Authenticate"] = headers.bearer_challenge(**error.challenge)
     return _json(status, body, **response_headers)
 
 

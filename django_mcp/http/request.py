@@ -17,7 +17,7 @@ from ..store.database import alias
 from .event_stream import Pace
 
 if TYPE_CHECKING:
-    from ..auth import Principal
+    from ..auth import Principal, ProtectedResource
     from ..conf import Settings
     from ..server.function_call import Runner
     from ..server.registry import MCPServer
@@ -102,6 +102,10 @@ class Caller:
     """As they were when the request came in."""
     runner: Runner
     """Runs what may block, and the site's functions."""
+    resource: ProtectedResource | None = None
+    """What tokens for the endpoint are issued for, where others issue some."""
+    checks_scopes: bool = False
+    """Whether it depends on scopes, or on reading alone, what somebody here may do."""
 
     @property
     def takes_events(self) -> bool:

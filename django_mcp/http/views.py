@@ -92,6 +92,15 @@ class MCPView(View):
         return runner_of_view(request)
 
 
+def endpoint_of(view: Any) -> Endpoint | None:
+    """Return what stands behind a view, if it is one of an endpoint, perhaps a decorated one."""
+    kind: Any = getattr(view, "view_class", None)
+    if kind is None or not issubclass(kind, MCPView):
+        return None
+    given = view.view_initkwargs
+    return Endpoint(given.get("server", kind.server), given.get("auth", kind.auth))
+
+
 def _answer(request: HttpRequest, endpoint: Endpoint, runner: InlineRunner) -> HttpResponseBase:
     try:
         reply = run_inline(respond(ViewRequest(request), endpoint, runner))

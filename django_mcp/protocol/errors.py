@@ -25,6 +25,8 @@ class ErrorCode(IntEnum):
     SESSION_NOT_FOUND = -32001
     #: Revisions up to 2025-11-25 (server/resources, "Error Handling"); later ones: INVALID_PARAMS.
     RESOURCE_NOT_FOUND = -32002
+    #: Outside the range that JSON-RPC reserves (2026-07-28, basic/index, "Error Codes").
+    INSUFFICIENT_SCOPE = -31403
     #: What official servers answer to a request that its client has cancelled.
     REQUEST_CANCELLED = -32800
     HEADER_MISMATCH = jsonrpc.HEADER_MISMATCH
@@ -87,6 +89,19 @@ class TooManyRequests(TryLater):
     def __init__(self, message: str, *, retry_after: int) -> None:
         super().__init__(ErrorCode.INVALID_REQUEST, message, {"retryAfterSeconds": retry_after})
         self.retry_after = retry_after
+
+
+class InsufficientScope(MCPError):
+    """The credentials are not good for this: HTTP 403 (RFC 6750, section 3.1).
+
+    401 where there were none. ``challenge`` has the parameters of the ``Bearer`` challenge; in a
+    batch there is no header for each, so ``data`` has them as well.
+    """
+
+    def __init__(self, message: str, challenge: dict[str, str], *, status: int = 403) -> None:
+        super().__init__(ErrorCode.INSUFFICIENT_SCOPE, message, challenge)
+        self.challenge = challenge
+        self.status = status
 
 
 class SessionNotFound(MCPError):

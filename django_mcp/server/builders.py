@@ -15,6 +15,7 @@ from mcp_types import Annotations, Icon, ToolAnnotations
 from pydantic import BaseModel, ValidationError
 
 from .. import content
+from ..protocol.scopes import check_scope
 from ..protocol.uri_template import InvalidURITemplate, URITemplate
 from ..rates import Rate
 from .arguments import ArgumentError
@@ -57,6 +58,7 @@ def build_tool(
     icons: Sequence[Icon] = (),
     meta: Mapping[str, Any] | None = None,
     permission: Permission | None = None,
+    scopes: Sequence[str] = (),
     input_schema: dict[str, Any] | None = None,
     output_schema: dict[str, Any] | Literal[False] | None = None,
     timeout: float | None = None,
@@ -95,6 +97,8 @@ def build_tool(
         description=described,
         translated=_translated(title=title, description=description),
         permission=_checked_permission(permission, signature),
+        scopes=checked_scopes(scopes, signature.label),
+        reads_only=read_only is True,
         signature=signature,
         follows_signature=input_schema is None,
         schema_without_asking=other_schema,
@@ -122,6 +126,7 @@ def build_resource(
     icons: Sequence[Icon],
     meta: Mapping[str, Any] | None,
     permission: Permission | None,
+    scopes: Sequence[str],
     listing: Callable[..., Any] | None,
     ttl: float,
     atomic: bool,
@@ -155,6 +160,7 @@ def build_resource(
         description=_described(signature.label, kind, **common),
         translated=_translated(title=title, description=description),
         permission=_checked_permission(permission, signature),
+        scopes=checked_scopes(scopes, signature.label),
         signature=signature,
         template=template,
         mime_type=mime_type,
@@ -174,6 +180,7 @@ def build_prompt(
     icons: Sequence[Icon] = (),
     meta: Mapping[str, Any] | None = None,
     permission: Permission | None = None,
+    scopes: Sequence[str] = (),
     atomic: bool = True,
 ) -> tuple[Prompt, dict[str, Completion]]:
     """Return the prompt that ``function`` makes, and the completions its types imply."""
@@ -205,6 +212,7 @@ def build_prompt(
         description=described,
         translated=_translated(title=title, description=description),
         permission=_checked_permission(permission, signature),
+        scopes=checked_scopes(scopes, signature.label),
         signature=signature,
         atomic=atomic,
     )
@@ -274,6 +282,16 @@ def _checked_permission(permission: Any, signature: Signature) -> Permission | N
         '"app_label.codename" as in "shop.view_order", or a synchronous function of the user; '
         f"not {permission!r}."
     )
+
+
+def checked_scopes(scopes: Sequence[str], label: str) -> tuple[str, ...]:
+    """Return what ``scopes=`` says of what is called ``label``, each once."""
+    if isinstance(scopes, str):
+        raise RegistrationError(f'{label}: scopes= takes several, as in ["{scopes}"].')
+    try:
+        return tuple(dict.fromkeys(map(check_scope, scopes)))
+    except ValueError as error:
+        raise RegistrationError(f"{label}: scopes=: {error}.") from None
 
 
 def _check_timeout(timeout: float | None, signature: Signature) -> None:

@@ -110,8 +110,8 @@ class Context:
 
     @property
     def scopes(self) -> frozenset[str]:
-        """The scopes that the credentials carry."""
-        return self._exchange.principal.scopes
+        """The scopes that the credentials carry; empty also where no scopes limit them."""
+        return self._exchange.principal.scopes or frozenset()
 
     @property
     def request(self) -> HttpRequest:

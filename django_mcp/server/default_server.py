@@ -40,6 +40,11 @@ class DefaultServer(MCPServer):
         return get_settings().instructions or None
 
     @property
+    def scopes(self) -> tuple[str, ...]:
+        """``DJANGO_MCP["BASE_SCOPES"]``."""
+        return get_settings().base_scopes
+
+    @property
     def structured_text(self) -> bool:
         """``DJANGO_MCP["STRUCTURED_TEXT"]``."""
         return get_settings().structured_text

@@ -27,6 +27,7 @@ from .function_call import FunctionCall, HandlerOutcome, Runner
 from .methods import METHODS, NOTIFICATIONS, Method
 from .registry import MCPServer
 from .results import Caching, Result
+from .scopes import check_scopes
 
 logger = logging.getLogger("django_mcp.server")
 
@@ -46,6 +47,8 @@ async def begin(server: MCPServer, exchange: Exchange, runner: Runner) -> Begun:
             or not (method.feature is None or method.feature in server.features)
         ):
             raise _not_found(request.method, method, exchange.revision)
+        if exchange.caller.checks_scopes and not method.depends_on_target:
+            check_scopes(server, exchange.caller)
         if method.touches_database or server.guarded:
             begun: HandlerOutcome = await runner.run(
                 _handle_with_database, method, server, exchange

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from django.http import HttpRequest
 
-from ..auth import Guard, Principal
+from ..auth import Guard, Principal, ProtectedResource
 from ..conf import Settings
 from ..protocol.headers import Headers
 from ..protocol.lifecycle import Sender, SessionInfo
@@ -51,6 +51,14 @@ class Caller(Protocol):
     @property
     def request(self) -> HTTPRequest:
         """The HTTP request that it has come in."""
+
+    @property
+    def resource(self) -> ProtectedResource | None:
+        """What tokens for the endpoint are issued for, where others issue some."""
+
+    @property
+    def checks_scopes(self) -> bool:
+        """Whether it depends on scopes, or on reading alone, what somebody here may do."""
 
     def can_stream(self) -> bool:
         """Return whether the answer can be a stream; if so, there is room for it from now on."""
@@ -109,8 +117,8 @@ class Exchange:
     """
 
     __slots__ = (
-        "_caller",
         "_peer",
+        "caller",
         "guard",
         "http",
         "is_public",
@@ -149,7 +157,8 @@ class Exchange:
         """Whether the endpoint is open to everyone, so that nothing depends on who asks."""
         self.http = caller.request
         """The HTTP request that it has come in."""
-        self._caller = caller
+        self.caller = caller
+        """Who sends the request."""
         self.guard: Guard | None = None
         """Says whether a user may go on with what is asked for, where not everybody may. Nobody
         loses what he never had: there is none until the caller has been found to be allowed it.
@@ -179,12 +188,12 @@ class Exchange:
     @property
     def can_request(self) -> bool:
         """Whether its client can be sent a request while it is answered, and answer that."""
-        return self.session is not None and self._caller.can_be_asked()
+        return self.session is not None and self.caller.can_be_asked()
 
     @property
     def can_listen(self) -> bool:
         """Whether its connection can be kept open for notifications of later changes."""
-        return self._caller.can_stream()
+        return self.caller.can_stream()
 
     @property
     def progress(self) -> Progress:

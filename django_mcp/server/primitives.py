@@ -34,6 +34,10 @@ class Primitive:
     translated: Mapping[str, Promise] = field(default_factory=dict)
     """Those of its texts that are in the language of whoever asks."""
     permission: Permission | None = None
+    scopes: tuple[str, ...] = ()
+    """What the client's credentials need for it, beside the scopes of its server."""
+    reads_only: bool = True
+    """Whether using it changes nothing; for tools, whether the site says so."""
 
     def describe(self) -> dict[str, Any]:
         """Return :attr:`description` in the present language. It is not to be changed."""

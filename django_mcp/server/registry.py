@@ -9,7 +9,7 @@ from django.apps import apps
 from django.utils.functional import Promise
 from mcp_types import Annotations, Icon, Implementation
 
-from ..conf import MAX_SERVER_NAME_LENGTH
+from ..conf import MAX_SERVER_NAME_LENGTH, check_issuer
 from ..protocol.topics import Topic, TopicKind
 from ..protocol.uri_matching import Text
 from ..protocol.uri_template import MAX_LENGTH, URITemplate
@@ -35,9 +35,10 @@ class MCPServer:
     """A set of tools, resources and prompts behind one endpoint.
 
     ``auth`` is what ``DJANGO_MCP["AUTH"]`` is, for this server alone: a callable or its dotted
-    path. ``name`` identifies the server in its sessions and tokens. ``exception_handlers`` are
-    functions as :meth:`exception_handler` takes them, by class. ``structured_text`` sends text that
-    tools return as structured output, too.
+    path. ``authorization_servers`` are, likewise, the issuers of tokens for this server.
+    ``scopes`` are what every request to it needs. ``name`` identifies the server in its sessions
+    and tokens. ``exception_handlers`` are functions as :meth:`exception_handler` takes them, by
+    class. ``structured_text`` sends text that tools return as structured output, too.
     """
 
     def __init__(
@@ -51,6 +52,8 @@ class MCPServer:
         website_url: str | None = None,
         icons: Sequence[Icon] = (),
         auth: str | Callable[..., Any] | None = None,
+        authorization_servers: Sequence[str] | None = None,
+        scopes: Sequence[str] = (),
         exception_handlers: Mapping[type[Exception], Callable[..., Any]] | None = None,
         structured_text: bool = False,
     ) -> None:
@@ -64,6 +67,9 @@ class MCPServer:
         self._instructions = instructions
         self._structured_text = structured_text
         self.auth = auth
+        self.authorization_servers = _checked_issuers(name, authorization_servers)
+        """The issuers of tokens for it; ``None`` where that is a matter of the settings."""
+        self._scopes = builders.checked_scopes(scopes, f"The server {name!r}")
         self._about = {"title": title, "description": description, "website_url": website_url}
         self._icons = list(icons)
         self._tools: dict[str, Tool] = {}
@@ -82,6 +88,8 @@ class MCPServer:
         """The capabilities for which something has been registered."""
         self.guarded = False
         """Whether anything here needs a permission, so that look-ups may touch the database."""
+        self.is_scoped = bool(self._scopes)
+        """Whether anything here needs a scope."""
         self.costly_tools: set[str] = set()
         """Tools of which even few arguments may take time worth mentioning to validate."""
 
@@ -107,6 +115,11 @@ class MCPServer:
     def has_translated_instructions(self) -> bool:
         """Whether they are in the language of whoever asks."""
         return isinstance(self._instructions, Promise)
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """The scopes that every request needs."""
+        return self._scopes
 
     @property
     def structured_text(self) -> bool:
@@ -174,6 +187,7 @@ class MCPServer:
         icons: Sequence[Icon] = (),
         meta: Mapping[str, Any] | None = None,
         permission: Permission | None = None,
+        scopes: Sequence[str] = (),
         input_schema: dict[str, Any] | None = None,
         output_schema: dict[str, Any] | Literal[False] | None = None,
         timeout: float | None = None,
@@ -188,6 +202,8 @@ class MCPServer:
 
         ``read_only``, ``destructive``, ``idempotent`` and ``open_world`` are hints for clients.
         ``permission`` hides the tool from those who may not use it, and refuses them alike.
+        ``scopes`` are what the client's credentials need for it, beside those of the server; whose
+        lack them see it, and are told to ask for them.
         ``output_schema=False`` keeps a result unstructured. ``timeout`` is how many seconds the
         function may take; a synchronous one cannot be stopped, but its client is answered, under
         WSGI only when it ends. ``rate_limit`` says how often each caller may call the tool, as in
@@ -221,6 +237,7 @@ class MCPServer:
         icons: Sequence[Icon] = (),
         meta: Mapping[str, Any] | None = None,
         permission: Permission | None = None,
+        scopes: Sequence[str] = (),
         list: Callable[..., Any] | None = None,
         ttl: float = 0,
         atomic: bool = True,
@@ -248,6 +265,7 @@ class MCPServer:
                 icons=icons,
                 meta=meta,
                 permission=permission,
+                scopes=scopes,
                 listing=list,
                 ttl=ttl,
                 atomic=atomic,
@@ -278,6 +296,7 @@ class MCPServer:
         icons: Sequence[Icon] = (),
         meta: Mapping[str, Any] | None = None,
         permission: Permission | None = None,
+        scopes: Sequence[str] = (),
         atomic: bool = True,
     ) -> Decorator: ...
 
@@ -397,6 +416,16 @@ class MCPServer:
         registered[key] = primitive
         self.features.add(f"{kind}s")
         self.guarded |= primitive.permission is not None
+        self.is_scoped |= bool(primitive.scopes)
+
+
+def _checked_issuers(name: str, issuers: Sequence[str] | None) -> tuple[str, ...] | None:
+    if issuers is None:
+        return None
+    try:
+        return tuple(map(check_issuer, [issuers] if isinstance(issuers, str) else issuers))
+    except ValueError as error:
+        raise RegistrationError(f"The server {name!r}: {error}.") from None
 
 
 def _in_order(registered: Mapping[str, P]) -> list[P]:

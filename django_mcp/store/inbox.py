@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from django.db import transaction
@@ -22,17 +23,23 @@ REMOVED_CANCELLATIONS: Final = 100
 """Most that one more removes: where an older version left them, there may be very many."""
 
 
-def take_answer(session: SessionInfo, response: Response) -> None:
+def take_answer(
+    session: SessionInfo, response: Response, check: Callable[[str, str], None] | None = None
+) -> None:
     """Take the client's answer to a question.
 
-    The first one wins. Late, repeated and unasked ones are dropped, and so is one from another
-    session, whose questions it cannot name.
+    ``check`` is given method and name of the request that has asked, as its row has them, and
+    raises what speaks against an answer. The first one wins. Late, repeated and unasked ones are
+    dropped, and so is one from another session, whose questions it cannot name.
     """
     given = {"result": response.result} if response.error is None else {"error": response.error}
     with reporting_outages():
         asked = _running(session).filter(
             direction=Direction.TO_CLIENT, request_id=encode(response.id).decode()
         )
+        if check is not None:
+            for method, name in asked.values_list("parent__method", "parent__name"):
+                check(method or "", name or "")
         channel = asked.values_list("channel", flat=True).first()
         answered = {"state": State.ANSWERED, "answer": encode(given).decode()}
         taken = channel is not None and with_retries(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from django.conf import settings
@@ -70,15 +70,26 @@ class MCPClient:
         assumed = {} if self._user is None else CAPABILITIES
         self.capabilities = dict(assumed if capabilities is None else capabilities)
         self.session_id: str | None = None
-        self.principal = Principal(AnonymousUser())
+        self.principal = Principal(AnonymousUser(), scopes=None)
         self.headers: dict[str, str] = {}
         self._auth = auth
         self._ids = itertools.count(1)
         # Rate limits begin anew with each client, and its calls use up nobody else's.
         self._counts = rate_counters.Counts()
 
-    def as_user(self, user: Any, *, client_id: str = "") -> MCPClient:
-        """Return a client that acts for ``user``, in a session of its own."""
+    def as_user(
+        self,
+        user: Any,
+        *,
+        client_id: str = "",
+        scopes: Iterable[str] | None = None,
+        read_only: bool = False,
+    ) -> MCPClient:
+        """Return a client that acts for ``user``, in a session of its own.
+
+        Its credentials have ``scopes``; with ``None`` no scopes limit them. With ``read_only`` they
+        are good for reading alone.
+        """
         client = MCPClient(
             self.server,
             revision=self.revision.name,
@@ -88,7 +99,8 @@ class MCPClient:
         )
         client._user = self._user
         client._counts = self._counts
-        client.principal = Principal(user, client_id)
+        granted = None if scopes is None else frozenset(scopes)
+        client.principal = Principal(user, client_id, granted, read_only=read_only)
         client.headers = dict(self.headers)
         return client
 

@@ -64,6 +64,11 @@ def rare() -> str:
     return ""
 
 
+@server.tool(scopes=["errors"])
+def reserved() -> str:
+    return ""
+
+
 @server.tool
 def inquire(ctx: Context) -> str:
     return ctx.elicit("Which one?", str)
@@ -100,6 +105,12 @@ def using(**changed: Any) -> Any:
 
 def post(client: MCPClient, body: bytes = b"{}", **headers: str) -> Answer:
     return Answer(client.http("POST", body, **headers))
+
+
+def without_scopes(client: MCPClient) -> Answer:
+    answer = client.as_user(User.objects.create_user("reader"), scopes=["other"]).tool("reserved")
+    assert 'scope="errors"' in answer.http["WWW-Authenticate"]
+    return answer
 
 
 def as_another(client: MCPClient) -> Answer:
@@ -399,6 +410,9 @@ ANSWERED: dict[str, Provocation] = {
     "A prompt, a resource or a completion raises `ToolError`, or what it needs "
     "[does not exist](#exceptions)": lambda c: c.prompt("ask", number="1"),
     "The resource does not exist, or is hidden from the caller": unknown_resource,
+    "The credentials lack [scopes](../how-to/permissions.md#scopes) that this needs": (
+        without_scopes
+    ),
     "The caller has called tools, or this tool, as often as allowed; `data` has "
     "`retryAfterSeconds`": too_often,
     "A prompt, a resource or a completion fails in another way, or returns what cannot be "

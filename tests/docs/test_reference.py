@@ -16,6 +16,7 @@ from django.dispatch import Signal
 
 import django_mcp
 from django_mcp import MCPServer, auth, conf, content, routing, signals, testing
+from django_mcp.contrib.oauth import fetching, introspection, issuers, tokens, users
 from django_mcp.contrib.otel import conventions
 from django_mcp.contrib.sentry import call_scope
 from django_mcp.contrib.tokens import mcp_commands
@@ -124,10 +125,14 @@ def test_every_setting_is_documented_with_type_and_default():
             assert (code(kind), literal(default)) == ("list[str]", list(expected)), key
         else:
             assert literal(default) == expected, key
-            assert key in ("AUTH", "CALL_CONTEXT") or code(kind) == type_in_words(kinds[key]), key
+            assert key in ("AUTH", "CALL_CONTEXT", "OAUTH_USER") or code(kind) == type_in_words(
+                kinds[key]
+            ), key
 
 
 def type_in_words(kind: Any) -> str:
+    if typing.get_origin(kind) is dict:
+        return "dict"
     kinds = typing.get_args(kind) or (kind,)
     return " | ".join("None" if each is NoneType else each.__name__ for each in kinds)
 
@@ -138,6 +143,16 @@ def test_every_old_name_of_a_setting_is_documented():
 
 
 LIMITS = {
+    "Characters of a token of an authorization server": tokens.MAX_TOKEN_CHARACTERS,
+    "Characters of the id of its client, which beyond is told by a digest": (
+        tokens.MAX_CLIENT_CHARACTERS
+    ),
+    "Characters of a claim that names a user": users.MAX_CLAIM_CHARACTERS,
+    "Keys of an authorization server": issuers.MAX_KEYS,
+    "Bytes of a document of an authorization server": fetching.MAX_DOCUMENT_BYTES,
+    "Answers about tokens that a process remembers, of those that hold, and of others": (
+        introspection.MAX_CACHED
+    ),
     "Times that a question is asked until its answer fits": asking.MAX_ATTEMPTS,
     "Times that one call may come back with questions": mrtr.MAX_ROUNDS,
     "Nesting of arrays and objects in a body": messages.MAX_DEPTH,
@@ -297,10 +312,12 @@ def default_of(field: dataclasses.Field[Any]) -> Any:
 def test_the_ready_made_callables_are_documented():
     names = first_column(section(CONTEXT, "## Ready-made callables"))
     own = {name for name in auth.__all__ if inspect.isfunction(getattr(auth, name))}
-    own -= {"nonblocking"}  # which decorates such a callable
+    own -= {"any_of", "nonblocking", "without_oauth"}  # which take such callables
     assert names == [
         *(f"django_mcp.auth.{name}" for name in sorted(own, reverse=True)),
         "django_mcp.contrib.tokens.auth.token_auth",
+        "django_mcp.contrib.oauth.jwt_auth",
+        "django_mcp.contrib.oauth.introspection_auth",
     ]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from django.apps import apps
@@ -15,7 +16,7 @@ from django.db import DatabaseError, router, transaction
 from django.http import HttpRequest
 from django.views.decorators.debug import sensitive_variables
 
-from django_mcp.auth import Principal, Refusal
+from django_mcp.auth import Principal, Refusal, without_oauth
 from django_mcp.protocol.headers import bearer_token
 
 if not apps.is_installed("django_mcp.contrib.tokens"):
@@ -24,6 +25,7 @@ if not apps.is_installed("django_mcp.contrib.tokens"):
     raise ImportError('Add "django_mcp.contrib.tokens" to INSTALLED_APPS.')
 
 from .models import State, Token
+from .secret import is_well_formed
 
 logger = logging.getLogger(__name__)
 
@@ -32,12 +34,14 @@ _MISSING: Final = Refusal(
     'A bearer token is required: send "Authorization: Bearer TOKEN". Whoever runs this site issues '
     "tokens."
 )
-_INVALID: Final = Refusal(
+_FOREIGN: Final = Refusal(
     "The bearer token is unknown, has ended, or is not meant for this server. Ask whoever runs "
     "this site for another."
 )
+_INVALID: Final = replace(_FOREIGN, recognised=True)
 
 
+@without_oauth
 @sensitive_variables("secret")
 def token_auth(request: HttpRequest) -> Principal | Refusal:
     """Return the principal whose token the ``Authorization`` header carries, or the refusal.
@@ -54,10 +58,10 @@ def token_auth(request: HttpRequest) -> Principal | Refusal:
     objection = _objection(token, server=server)
     if token is None or objection:
         logger.info("Refused %s at server %r: %s.", token or "a bearer token", server, objection)
-        return _INVALID
+        return _INVALID if is_well_formed(secret) else _FOREIGN
     if token.use_due:
         _record_use(token)
-    return Principal(user=token.user, client_id=f"{_CLIENT}{token.pk}", recheck=_ended)
+    return Principal(user=token.user, client_id=f"{_CLIENT}{token.pk}", scopes=None, recheck=_ended)
 
 
 def _ended(principals: Sequence[Principal]) -> Iterable[Principal]:

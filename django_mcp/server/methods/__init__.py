@@ -34,6 +34,8 @@ class Method:
     feature: str | None = None
     """The capability without which the method does not exist."""
     touches_database: bool = False
+    depends_on_target: bool = False
+    """Whether its handler looks which scopes are needed: they are those of what is asked for."""
     sends_messages: bool = False
     """Whether the client may get notifications or requests before the answer."""
     stays_open: bool = False
@@ -46,7 +48,10 @@ def _of(params: type[BaseModel]) -> Validator[Any]:
 
 METHODS: Final = {
     "completion/complete": Method(
-        completion.complete, _of(mcp_types.CompleteRequestParams), feature="completions"
+        completion.complete,
+        _of(mcp_types.CompleteRequestParams),
+        feature="completions",
+        depends_on_target=True,
     ),
     "initialize": Method(
         base_protocol.initialize,
@@ -59,7 +64,11 @@ METHODS: Final = {
     ),
     "ping": Method(base_protocol.ping, _of(mcp_types.RequestParams), LEGACY),
     "prompts/get": Method(
-        prompts.get, _of(mcp_types.GetPromptRequestParams), feature="prompts", sends_messages=True
+        prompts.get,
+        _of(mcp_types.GetPromptRequestParams),
+        feature="prompts",
+        sends_messages=True,
+        depends_on_target=True,
     ),
     "prompts/list": Method(
         prompts.list_prompts, _of(mcp_types.PaginatedRequestParams), feature="prompts"
@@ -71,6 +80,7 @@ METHODS: Final = {
         resources.read,
         _of(mcp_types.ReadResourceRequestParams),
         feature="resources",
+        depends_on_target=True,
         sends_messages=True,
     ),
     "resources/subscribe": Method(
@@ -78,6 +88,7 @@ METHODS: Final = {
         _of(mcp_types.SubscribeRequestParams),
         LEGACY,
         feature="resources",
+        depends_on_target=True,
         touches_database=True,
     ),
     "resources/templates/list": Method(
@@ -95,12 +106,17 @@ METHODS: Final = {
         subscriptions.listen,
         _of(mcp_types.SubscriptionsListenRequestParams),
         MODERN,
+        depends_on_target=True,
         touches_database=True,
         sends_messages=True,
         stays_open=True,
     ),
     "tools/call": Method(
-        tools.call, _of(mcp_types.CallToolRequestParams), feature="tools", sends_messages=True
+        tools.call,
+        _of(mcp_types.CallToolRequestParams),
+        feature="tools",
+        sends_messages=True,
+        depends_on_target=True,
     ),
     "tools/list": Method(tools.list_tools, _of(mcp_types.PaginatedRequestParams), feature="tools"),
 }

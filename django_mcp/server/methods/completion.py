@@ -16,6 +16,7 @@ from ..function_call import FunctionCall, HandlerOutcome
 from ..primitives import Primitive
 from ..registry import MCPServer
 from ..results import Result, dump
+from ..scopes import check_scopes
 
 MAX_VALUES: Final = 100
 """2025-11-25, server/utilities/completion, "Completion Results"."""
@@ -29,7 +30,10 @@ def complete(
     """Suggest values for an argument of a prompt or a resource template."""
     reference = params.ref.name if isinstance(params.ref, PromptReference) else params.ref.uri
     target = _target(server, reference, is_prompt=isinstance(params.ref, PromptReference))
-    if target is None or not target.allows(exchange.principal.user):
+    is_visible = target is not None and target.allows(exchange.principal.user)
+    if exchange.caller.checks_scopes:
+        check_scopes(server, exchange.caller, target if is_visible else None)
+    if target is None or not is_visible:
         raise _unknown(reference)
     completion = server.find_completion(reference, params.argument.name)
     if completion is None:

@@ -17,6 +17,7 @@ from ..primitives import Prompt
 from ..questions.asking import Questions
 from ..registry import MCPServer
 from ..results import Result, collect, dump, prompt_messages
+from ..scopes import check_scopes
 
 
 def list_prompts(server: MCPServer, exchange: Exchange, params: PaginatedRequestParams) -> Result:
@@ -32,7 +33,10 @@ def list_prompts(server: MCPServer, exchange: Exchange, params: PaginatedRequest
 def get(server: MCPServer, exchange: Exchange, params: GetPromptRequestParams) -> HandlerOutcome:
     """Get a prompt's messages (2025-11-25, server/prompts, "Error Handling": -32602)."""
     prompt = server.find_prompt(params.name)
-    if prompt is None or not prompt.allows(exchange.principal.user):
+    is_visible = prompt is not None and prompt.allows(exchange.principal.user)
+    if exchange.caller.checks_scopes:
+        check_scopes(server, exchange.caller, prompt if is_visible else None)
+    if prompt is None or not is_visible:
         raise _unknown(params.name)
     exchange.guard = prompt.guard
     questions = Questions(exchange, prompt.key, params.arguments)

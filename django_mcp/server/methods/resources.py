@@ -25,6 +25,7 @@ from ..primitives import Resource
 from ..questions.asking import Questions
 from ..registry import MCPServer
 from ..results import Caching, Result, as_text, collect, dump
+from ..scopes import check_scopes, granted_scopes
 from ..signature import Signature
 
 
@@ -75,6 +76,8 @@ def read(
             values = resource.signature.bind(variables, exchange=exchange, questions=questions)
         except ArgumentError:
             continue
+        if exchange.caller.checks_scopes:
+            check_scopes(server, exchange.caller, resource)
         exchange.guard = resource.guard
         private = private or resource.signature.depends_on_caller
         caching = Caching(resource.ttl_ms, "private" if private else "public")
@@ -92,6 +95,8 @@ def read(
             questions=questions,
             atomic=resource.atomic,
         )
+    if exchange.caller.checks_scopes:
+        check_scopes(server, exchange.caller)
     raise _not_found(params.uri, exchange.revision)
 
 
@@ -125,7 +130,11 @@ def is_readable(uri: str, server: MCPServer, user: Any) -> bool:
 def readable_topic(uri: str, server: MCPServer, exchange: Exchange) -> Topic:
     """Return what changes at ``uri``; refuse it as reading would be, if the caller may not."""
     served, user = resource_at(uri, server), exchange.principal.user
-    if served is None or not any(resource.allows(user) for resource in served.candidates):
+    candidates = () if served is None else served.candidates
+    readable = [resource for resource in candidates if resource.allows(user)]
+    if exchange.caller.checks_scopes:
+        check_scopes(server, exchange.caller, *readable)
+    if served is None or not readable:
         raise _not_found(uri, exchange.revision)
     return served.topic
 
@@ -272,7 +281,13 @@ def _listings(server: MCPServer, exchange: Exchange) -> list[Resource]:
     # Permissions are asked for before the first function runs: what follows an asynchronous one
     # is on the event loop, where the database must not be touched.
     user = exchange.principal.user
-    return [each for each in server.resources if each.listing and each.allows(user)]
+    listings = [each for each in server.resources if each.listing and each.allows(user)]
+    if not exchange.caller.checks_scopes:
+        return listings
+    # What a function lists is no description but the site's data. A list of all resources is not
+    # refused for the scopes of a few.
+    granted = granted_scopes(exchange.principal, exchange.settings)
+    return [each for each in listings if granted is None or granted.issuperset(each.scopes)]
 
 
 def _caching(server: MCPServer, exchange: Exchange) -> Caching:

@@ -21,8 +21,10 @@ from ...protocol.topics import Topic, TopicKind, too_many_subscriptions
 from ...store.changes import subscription_rows
 from ..exchange import Exchange
 from ..function_call import FunctionCall, HandlerOutcome
+from ..primitives import Resource
 from ..registry import MCPServer
 from ..results import Result
+from ..scopes import check_scopes
 from .resources import ResourceAtURI, readable_topic, resource_at
 
 SUBSCRIPTION_ID: Final = "io.modelcontextprotocol/subscriptionId"
@@ -63,6 +65,8 @@ def listen(
     """
     meta = {SUBSCRIPTION_ID: exchange.request.id}
     can_listen = exchange.can_listen
+    if exchange.caller.checks_scopes and not can_listen:
+        check_scopes(server, exchange.caller)
     granted = _granted(params.notifications, server, exchange) if can_listen else _Granted()
     opening = Notification(
         "notifications/subscriptions/acknowledged",
@@ -128,10 +132,15 @@ def _readable(
 ) -> Iterator[ResourceAtURI]:
     # Each permission is asked for once in a request: it may take a statement.
     allows = cache(lambda each: each.allows(exchange.principal.user))
+    readable: list[Resource] = []
     for uri in uris:
         served = resource_at(uri, server)
-        if served is not None and any(allows(resource) for resource in served.candidates):
+        allowed = [] if served is None else [each for each in served.candidates if allows(each)]
+        if served is not None and allowed:
+            readable += allowed
             yield served
+    if exchange.caller.checks_scopes:
+        check_scopes(server, exchange.caller, *dict.fromkeys(readable))
 
 
 def _guard_of(resources: Sequence[ResourceAtURI]) -> Guard | None:

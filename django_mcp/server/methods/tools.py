@@ -31,6 +31,7 @@ from ..results import (
     json_text,
     tool_failure,
 )
+from ..scopes import check_scopes
 from ..structured_output import is_object, structured_text, wrap_schema
 
 
@@ -43,6 +44,8 @@ class Variant:
     asks: bool
     structures_text: bool
     language: str
+    base_scopes: tuple[str, ...] | None
+    """What all tools need, where clients can get tokens with scopes; else nothing is said."""
 
 
 def list_tools(server: MCPServer, exchange: Exchange, params: PaginatedRequestParams) -> Result:
@@ -55,6 +58,7 @@ def list_tools(server: MCPServer, exchange: Exchange, params: PaginatedRequestPa
         asks=fills_in_forms(exchange.sender.capabilities, exchange.revision),
         structures_text=server.structured_text,
         language=language_of(visible),
+        base_scopes=None if exchange.caller.resource is None else server.scopes,
     )
     caching, key = list_caching(tools, exchange), (visible, variant)
     return list_result("tools", _describe(visible, variant), following, caching, exchange, key)
@@ -63,7 +67,13 @@ def list_tools(server: MCPServer, exchange: Exchange, params: PaginatedRequestPa
 def call(server: MCPServer, exchange: Exchange, params: CallToolRequestParams) -> HandlerOutcome:
     """Call a tool. What the model can put right comes back as a result, not as an error."""
     tool = server.find_tool(params.name)
-    if tool is None or not (tool.permission is None or tool.allows(exchange.principal.user)):
+    is_visible = tool is not None and (
+        tool.permission is None or tool.allows(exchange.principal.user)
+    )
+    if exchange.caller.checks_scopes:
+        # A second look, where a client comes back with answers: its credentials may be others.
+        check_scopes(server, exchange.caller, tool if is_visible else None)
+    if tool is None or not is_visible:
         # 2025-11-25, server/tools, "Error Handling": an unknown tool is a protocol error. One that
         # the caller may not use is as good as unknown.
         raise invalid_params(f"Unknown tool: {params.name[:100]}")
@@ -159,11 +169,22 @@ def _described(tool: Tool, variant: Variant) -> dict[str, Any]:
         described["inputSchema"] = tool.schema_without_asking
     if tool.follows_signature and variant.strict:
         described["inputSchema"] = {**described["inputSchema"], "additionalProperties": False}
+    if variant.base_scopes is not None and (tool.scopes or variant.base_scopes):
+        described["_meta"] = _with_security(tool, variant.base_scopes, described)
     if _is_wrapped(tool, variant.revision):
         described["outputSchema"] = wrap_schema(described["outputSchema"])
     if tool.text is not None and variant.structures_text:
         described["outputSchema"] = wrap_schema(tool.text.schema)
     return fit("Tool", described, variant.revision)
+
+
+def _with_security(
+    tool: Tool, base: tuple[str, ...], described: Mapping[str, Any]
+) -> dict[str, Any]:
+    # What ChatGPT reads of a tool, before it calls it; what the site says itself counts for more.
+    scopes = list(dict.fromkeys((*base, *tool.scopes)))
+    schemes = {"securitySchemes": [{"type": "oauth2", "scopes": scopes}]}
+    return {**schemes, **described.get("_meta", {})}
 
 
 def _is_wrapped(tool: Tool, revision: Revision) -> bool:

@@ -16,7 +16,9 @@ PAST = dt.timedelta(seconds=-1)
 
 
 def test_a_token_admits_its_user(token, secret, anna, request_with):
-    assert token_auth(request_with(secret)) == Principal(user=anna, client_id=f"token:{token.pk}")
+    assert token_auth(request_with(secret)) == Principal(
+        user=anna, client_id=f"token:{token.pk}", scopes=None
+    )
 
 
 @pytest.mark.parametrize("scheme", ["bearer", "BEARER", "Bearer  "])

@@ -133,6 +133,8 @@ class Caller(NamedTuple):
     request: NoHeaders
     can_stream: Callable[[], bool]
     can_be_asked: Callable[[], bool]
+    resource: None = None
+    checks_scopes: bool = False
 
 
 def exchange_of(

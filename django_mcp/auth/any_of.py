@@ -1,0 +1,94 @@
+"""Several ways to come in at one endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+from asgiref.sync import async_to_sync, iscoroutinefunction
+from django.http import HttpRequest
+from django.utils.module_loading import import_string
+
+from ..protocol.headers import bearer_token
+from .principal import Principal
+from .refusal import Refusal
+
+Auth = str | Callable[..., Any]
+
+
+class AnyOf:
+    """What :func:`any_of` returns."""
+
+    def __init__(self, members: Sequence[Auth]) -> None:
+        self.members = tuple(members)
+        self.nonblocking = all(getattr(each, "nonblocking", False) for each in members)
+        """Whether it waits for nothing, as far as is known before paths are imported."""
+
+    def __repr__(self) -> str:
+        return f"any_of({', '.join(map(repr, self.members))})"
+
+    @cached_property
+    def callables(self) -> tuple[Callable[..., Any], ...]:
+        """The members, imported: once they are needed, for servers may be made before models."""
+        return tuple(
+            import_string(each) if isinstance(each, str) else each for each in self.members
+        )
+
+    @property
+    def takes_oauth_tokens(self) -> bool:
+        """Whether any member takes tokens of ``AUTHORIZATION_SERVERS``."""
+        return any(getattr(each, "takes_oauth_tokens", True) for each in self.callables)
+
+    def __call__(self, request: HttpRequest) -> Any:
+        """Return what the first member says that knows the credentials; else the refusal of all."""
+        refusals: list[Refusal] = []
+        shown = bearer_token(request.headers)
+        for auth in self.callables:
+            if shown and not getattr(auth, "reads_authorization", True):
+                # Who shows a token is held to it, and let in by nothing that does not look at it.
+                continue
+            verdict = _ask(auth, request)
+            if isinstance(verdict, Principal):
+                return verdict
+            if verdict is None or getattr(verdict, "is_anonymous", False):
+                verdict = Refusal()
+            if not isinstance(verdict, Refusal) or verdict.recognised:
+                return verdict
+            refusals.append(verdict)
+        return _joint(refusals)
+
+
+def any_of(*auths: str | Callable[..., Any]) -> Any:
+    """Return a callable for ``AUTH`` that lets in whomever any of these lets in.
+
+    ``auths`` are callables or dotted paths, asked in this order. The first that lets the caller in
+    decides, as does the first whose :class:`Refusal` is ``recognised``: the credential is one of
+    its own and does not hold. A request with a bearer token is let in by nothing that does not look
+    at tokens. Where all refuse, the answer has the challenges of all that were asked.
+    """
+    if not auths:
+        raise TypeError("any_of() takes one callable for AUTH at least, or its dotted path.")
+    return AnyOf(auths)
+
+
+def _ask(auth: Callable[..., Any], request: HttpRequest) -> Any:
+    is_async = iscoroutinefunction(auth) or iscoroutinefunction(type(auth).__call__)
+    return async_to_sync(auth)(request) if is_async else auth(request)
+
+
+def _joint(refusals: Sequence[Refusal]) -> Refusal:
+    if not refusals:
+        return Refusal()
+    # RFC 9110, section 11.6.1: a response may have several challenges.
+    challenges = dict.fromkeys(
+        challenge for each in refusals for challenge in (each.challenge, *each.more_challenges)
+    )
+    first, *others = challenges
+    return Refusal(
+        " ".join(dict.fromkeys(each.message for each in refusals)),
+        status=401 if any(each.status == 401 for each in refusals) else refusals[0].status,
+        challenge=first,
+        headers={name: text for each in reversed(refusals) for name, text in each.headers.items()},
+        more_challenges=tuple(others),
+    )
