@@ -69,6 +69,14 @@ async def test_but_not_twice() -> None:
     assert len(asked) == 2
 
 
+async def test_an_error_of_oauths_is_no_error_of_json_rpc() -> None:
+    server = ModernServer()
+    server.handlers["tools/call"] = lambda seen: as_json({"error": "invalid_token"}, 401)
+    async with server.client() as client:
+        with pytest.raises(AuthenticationFailed, match="401"):
+            await client.call_tool("pay")
+
+
 async def test_what_httpx_offers_is_taken_as_it_is() -> None:
     server = ModernServer()
     async with server.client(auth=httpx.BasicAuth("me", SECRET)):
