@@ -42,7 +42,9 @@ REFUSED: Final = (401, 403, 407)
 # RFC 6750, section 2.1. Anything else could end the header and begin another one.
 _BEARER_TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 # RFC 6750, section 3, and for the names that a scope may have RFC 6749, section 3.3.
-_ASKED_SCOPE: Final = re.compile(r'\bscope\s*=\s*"([\x20\x21\x23-\x5b\x5d-\x7e]+)"', re.IGNORECASE)
+_ASKED_SCOPE: Final = re.compile(
+    r'\bscope\s*=\s*"([\x20\x21\x23-\x5b\x5d-\x7e]{1,1000})"', re.IGNORECASE
+)
 
 
 def asked_scope(challenge: str) -> str | None:
@@ -118,8 +120,8 @@ def _check_server(auth: object, url: httpx.URL) -> None:
     beginning = meant.path.rstrip("/") + "/"
     if _origin(meant) != _origin(url) or not f"{url.path.rstrip('/')}/".startswith(beginning):
         raise ValueError(
-            f"This login is for the server {_without_secrets(meant)}, and the client's URL is"
-            f" {_without_secrets(url)}. Its token would be shown to the wrong server: give each"
+            f"This login is for the server {without_secrets(meant)}, and the client's URL is"
+            f" {without_secrets(url)}. Its token would be shown to the wrong server: give each"
             " server a provider, and a storage, of its own."
         )
 
@@ -128,7 +130,8 @@ def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
     return url.scheme, url.host, url.port
 
 
-def _without_secrets(url: httpx.URL) -> httpx.URL:
+def without_secrets(url: httpx.URL) -> httpx.URL:
+    """Return a URL as it may be shown."""
     return url.copy_with(username=None, password=None, query=None, fragment=None)
 
 

@@ -15,7 +15,15 @@ import httpx
 from ..protocol import sse
 from ..protocol.messages import Batch, Invalid, Message, parse
 from ..protocol.values import exceeds
-from .auth import Auth, BoundedAuth, asked_scope, httpx_auth, is_compressed, place_of
+from .auth import (
+    Auth,
+    BoundedAuth,
+    asked_scope,
+    httpx_auth,
+    is_compressed,
+    place_of,
+    without_secrets,
+)
 from .bounds import Limits
 from .errors import (
     AuthenticationFailed,
@@ -58,7 +66,7 @@ class RemoteAddress:
         self.headers = headers
 
     def __str__(self) -> str:
-        return str(self.url.copy_with(query=None))
+        return str(without_secrets(self.url))
 
 
 class RemoteResponse:
@@ -82,6 +90,12 @@ class RemoteResponse:
         """Return the value of a header, if it was sent."""
         value: str | None = self._response.headers.get(name)
         return value
+
+    @property
+    def location(self) -> str | None:
+        """Where the server sends the request; without secrets, and without a query."""
+        following = self._response.next_request
+        return str(without_secrets(following.url)) if following else None
 
     async def body(self) -> bytes:
         """Return the whole body; raises :class:`MessageTooLarge`."""
@@ -234,9 +248,11 @@ async def check_status(response: RemoteResponse) -> None:
     if response.status >= 500:
         raise OutcomeUnknown(f"The server, or a proxy before it, said {response.status}")
     if 300 <= response.status < 400:
+        where = f" and sends to {response.location}" if response.location else ""
         raise UnexpectedAnswer(
-            f"The server said {response.status}; redirects are not followed, since the request and"
-            " its credentials were meant for this URL. Give the client the right one.",
+            f"The server said {response.status}{where}; redirects are not followed, since the"
+            " request and its credentials were meant for this URL. If you trust the other, give"
+            " the client that.",
             response.status,
         )
     media_type = response.media_type or "nothing"

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from mcp.client.auth import OAuthClientProvider
+from mcp.client.auth import OAuthClientProvider, OAuthTokenError
 from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
 from mcp.shared.auth import (
     AuthorizationCodeResult,
@@ -18,13 +18,14 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl
 
-from django_mcp.client import Client, SyncClient
+from django_mcp.client import AuthenticationFailed, Client, SyncClient, UnexpectedAnswer
 
 from .authorization_server import (
     BASE_SCOPE,
     CALLBACK,
     AuthorizationServer,
     Browser,
+    Elsewhere,
     GuardedEndpoint,
     serving,
 )
@@ -58,6 +59,14 @@ def endpoint() -> Iterator[GuardedEndpoint]:
         stack.enter_context(serving(authority))
         made = GuardedEndpoint(authority)
         stack.enter_context(serving(made))
+        yield made
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Elsewhere]:
+    """A server that nobody has named."""
+    made = Elsewhere()
+    with serving(made):
         yield made
 
 
@@ -151,3 +160,71 @@ async def test_a_stored_login_is_renewed_where_it_came_from(endpoint: GuardedEnd
         await client.call_tool(BASE_SCOPE)
     assert len(browser.visits) == 1
     assert [asked.path for asked in endpoint.seen if asked.path == "/token"] == []
+
+
+async def test_a_call_that_needs_more_scopes_is_made_again_once_the_person_agrees(
+    endpoint: GuardedEndpoint,
+) -> None:
+    browser = Browser()
+    async with Client(endpoint.url, auth=provider(endpoint, browser)) as client:
+        await client.call_tool(BASE_SCOPE)
+        await client.call_tool("pay")
+        await client.call_tool(BASE_SCOPE)
+    assert endpoint.calls == [BASE_SCOPE, "pay", BASE_SCOPE]
+    # What was granted before is asked for again: nothing is lost by what is gained.
+    assert [visit["scope"] for visit in browser.visits] == [BASE_SCOPE, f"{BASE_SCOPE} pay"]
+
+
+async def test_a_person_who_does_not_agree_is_not_asked_again(endpoint: GuardedEndpoint) -> None:
+    browser = Browser()
+    endpoint.authority.granted = {BASE_SCOPE}
+    async with Client(endpoint.url, auth=provider(endpoint, browser)) as client:
+        with pytest.raises(AuthenticationFailed, match="asks for the scopes pay") as refused:
+            await client.call_tool("pay")
+    assert (refused.value.status, refused.value.scope) == (403, "pay")
+    assert endpoint.calls == []
+    assert len(browser.visits) == 2
+
+
+async def test_a_call_that_is_sent_elsewhere_does_not_take_its_token_along(
+    endpoint: GuardedEndpoint, elsewhere: Elsewhere
+) -> None:
+    async with Client(endpoint.url, auth=provider(endpoint, Browser())) as client:
+        endpoint.moved_to = f"{elsewhere.origin}/mcp"
+        with pytest.raises(UnexpectedAnswer, match=f"sends to {elsewhere.origin}/mcp"):
+            await client.call_tool(BASE_SCOPE)
+    assert elsewhere.seen == []
+
+
+async def test_nor_does_the_login_take_its_code_along(
+    endpoint: GuardedEndpoint, elsewhere: Elsewhere
+) -> None:
+    endpoint.authority.moved_to = f"{elsewhere.origin}/token"
+    with pytest.raises(OAuthTokenError, match="not followed"):
+        await Client(endpoint.url, auth=provider(endpoint, Browser())).open()
+    assert elsewhere.seen == []
+
+
+async def test_the_login_of_one_server_is_not_shown_to_another(
+    endpoint: GuardedEndpoint, elsewhere: Elsewhere
+) -> None:
+    with pytest.raises(ValueError, match="storage, of its own"):
+        Client(f"{elsewhere.origin}/mcp", auth=provider(endpoint, Browser()))
+
+
+async def test_what_one_authorization_server_gave_does_not_go_to_the_next(
+    endpoint: GuardedEndpoint,
+) -> None:
+    browser, storage = Browser(), Storage()
+    async with Client(endpoint.url, auth=provider(endpoint, browser, storage)):
+        first = endpoint.authority
+    other = AuthorizationServer()
+    with serving(other):
+        endpoint.authority = other
+        async with Client(endpoint.url, auth=provider(endpoint, browser, storage)) as client:
+            await client.call_tool(BASE_SCOPE)
+    assert other.count("/register") == 1
+    given = [token for token in first.scopes_of if token in str(other.seen)]
+    assert given == []
+    assert storage.client
+    assert storage.client.issuer == other.origin
