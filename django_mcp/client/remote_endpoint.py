@@ -217,6 +217,9 @@ class RemoteEndpoint:
         if failed is not None and place_of(failed) != place_of(self._url):
             # The server has refused the call, or not seen it yet: a login sends nothing after it.
             raise NotProcessed(f"The login failed at {failed.host}: {_text(error)}") from error
+        if isinstance(error, httpx.LocalProtocolError):
+            # What httpx says shows the value, which may be a token.
+            raise NotProcessed("A header has a character that none may have") from None
         if isinstance(error, NOT_SENT):
             raise ConnectionFailed(f"The server cannot be reached: {_text(error)}") from error
         raise OutcomeUnknown(f"The connection broke: {_text(error)}") from error

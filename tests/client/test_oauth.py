@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+import traceback
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from typing import Any
 
+import httpx
 import pytest
 from mcp.client.auth import OAuthClientProvider, OAuthTokenError
 from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
@@ -18,7 +20,13 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl
 
-from django_mcp.client import AuthenticationFailed, Client, SyncClient, UnexpectedAnswer
+from django_mcp.client import (
+    AuthenticationFailed,
+    Client,
+    NotProcessed,
+    SyncClient,
+    UnexpectedAnswer,
+)
 
 from .authorization_server import (
     BASE_SCOPE,
@@ -228,3 +236,19 @@ async def test_what_one_authorization_server_gave_does_not_go_to_the_next(
     assert given == []
     assert storage.client
     assert storage.client.issuer == other.origin
+
+
+async def test_a_token_that_no_header_can_hold_is_not_told_to_anybody(
+    endpoint: GuardedEndpoint,
+) -> None:
+    class Broken(httpx.Auth):
+        def auth_flow(
+            self, request: httpx.Request
+        ) -> Generator[httpx.Request, httpx.Response, None]:
+            request.headers["Authorization"] = "Bearer s3cret\n"
+            yield request
+
+    with pytest.raises(NotProcessed, match="a character that none may have") as refused:
+        await Client(endpoint.url, auth=Broken()).open()
+    assert "s3cret" not in "".join(traceback.format_exception(refused.value))
+    assert endpoint.seen == []
