@@ -35,6 +35,7 @@ from .errors import (
     UnexpectedAnswer,
     UnsupportedServer,
 )
+from .login_storage import LoginStorage
 from .sync import SyncChanges, SyncClient
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "ClientError",
     "ConnectionFailed",
     "Limits",
+    "LoginStorage",
     "MessageTooLarge",
     "NotProcessed",
     "OutcomeUnknown",

@@ -19,6 +19,7 @@ import httpx
 from . import user_functions
 from .bounds import Limits, not_counted
 from .errors import MessageTooLarge
+from .login_storage import LoginStorage
 
 log = logging.getLogger("django_mcp.client")
 
@@ -98,22 +99,25 @@ def httpx_auth(auth: Auth | None, url: httpx.URL) -> httpx.Auth | None:
         return httpx.BasicAuth(url.username, url.password) if url.username else None
     if isinstance(auth, str):
         return BearerAuth(auth)
+    context = getattr(auth, "context", None)
+    _check_server(context, url)
+    storage = getattr(context, "storage", None)
+    if isinstance(storage, LoginStorage):
+        storage.attach(context)
     if isinstance(auth, httpx.Auth):
-        _check_server(auth, url)
         return auth
     if hasattr(auth, "async_auth_flow"):
-        _check_server(auth, url)
         return Httpx2Auth(cast("AuthFlow", auth))
     return BearerAuth(auth)
 
 
-def _check_server(auth: object, url: httpx.URL) -> None:
+def _check_server(context: object, url: httpx.URL) -> None:
     """Refuse the OAuth provider of another server, whose token this one would be shown.
 
     2026-07-28, basic/authorization, "Token Handling": a client sends a server no tokens but those
     that were issued for it. The official SDK's providers keep the URL that they are for.
     """
-    named = getattr(getattr(auth, "context", None), "server_url", None)
+    named = getattr(context, "server_url", None)
     if not isinstance(named, str):
         return
     meant = httpx.URL(named)

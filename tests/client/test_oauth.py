@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import threading
 import time
 import traceback
 from collections.abc import Generator, Iterator
@@ -23,6 +25,7 @@ from pydantic import AnyUrl
 from django_mcp.client import (
     AuthenticationFailed,
     Client,
+    LoginStorage,
     NotProcessed,
     SyncClient,
     UnexpectedAnswer,
@@ -79,7 +82,7 @@ def elsewhere() -> Iterator[Elsewhere]:
 
 
 def provider(
-    endpoint: GuardedEndpoint, browser: Browser, storage: Storage | None = None
+    endpoint: GuardedEndpoint, browser: Browser, storage: Any = None
 ) -> OAuthClientProvider:
     async def come_back() -> AuthorizationCodeResult:
         return AuthorizationCodeResult(**browser.answer)
@@ -144,30 +147,123 @@ async def test_a_machine_logs_in_by_a_secret(endpoint: GuardedEndpoint) -> None:
     assert all("s3cret" not in str(asked) for asked in endpoint.seen)
 
 
+class Row:
+    """What a row of a database would keep, as JSON."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.threads: set[str] = set()
+
+    def load(self) -> dict[str, Any] | None:
+        self.threads.add(threading.current_thread().name)
+        return json.loads(self.text) if self.text else None
+
+    def save(self, login: dict[str, Any]) -> None:
+        self.threads.add(threading.current_thread().name)
+        self.text = json.dumps(login)
+
+    @property
+    def storage(self) -> LoginStorage:
+        """A storage of this row."""
+        return LoginStorage(self.load, self.save)
+
+
 async def test_a_stored_login_is_good_for_another_process(endpoint: GuardedEndpoint) -> None:
-    browser, storage = Browser(), Storage()
-    async with Client(endpoint.url, auth=provider(endpoint, browser, storage)) as client:
-        await client.call_tool(BASE_SCOPE)
-    async with Client(endpoint.url, auth=provider(endpoint, browser, storage)) as client:
-        await client.call_tool(BASE_SCOPE)
+    browser, row = Browser(), Row()
+    for _ in range(2):
+        async with Client(endpoint.url, auth=provider(endpoint, browser, row.storage)) as client:
+            await client.call_tool(BASE_SCOPE)
     assert len(browser.visits) == 1
+    assert endpoint.authority.count("/register") == 1
 
 
-async def test_a_stored_login_is_renewed_where_it_came_from(endpoint: GuardedEndpoint) -> None:
-    """What the SDK does not keep itself has to be put back: when it ends, and who renews it."""
-    browser, storage = Browser(), Storage()
-    first = provider(endpoint, browser, storage)
-    async with Client(endpoint.url, auth=first) as client:
-        await client.call_tool(BASE_SCOPE)
-    endpoint.authority.resource_of.clear()
-    second = provider(endpoint, browser, storage)
-    second.context.oauth_metadata = first.context.oauth_metadata
-    second.context.protected_resource_metadata = first.context.protected_resource_metadata
-    second.context.token_expiry_time = time.time() - 1
-    async with Client(endpoint.url, auth=second) as client:
+@pytest.mark.parametrize("lifetime", [-1, 3600])
+async def test_a_stored_login_is_renewed_where_it_came_from(
+    endpoint: GuardedEndpoint, lifetime: int
+) -> None:
+    browser, row = Browser(), Row()
+    endpoint.authority.lifetime = lifetime
+    await Client(endpoint.url, auth=provider(endpoint, browser, row.storage)).open()
+    login = row.load()
+    assert login
+    if lifetime > 0:
+        row.save({**login, "expires_at": time.time() - 1})
+    endpoint.authority.lifetime = 3600
+    async with Client(endpoint.url, auth=provider(endpoint, browser, row.storage)) as client:
         await client.call_tool(BASE_SCOPE)
     assert len(browser.visits) == 1
-    assert [asked.path for asked in endpoint.seen if asked.path == "/token"] == []
+    # Nor has the server seen what is the authorization server's alone.
+    assert login["tokens"]["refresh_token"] not in str(endpoint.seen)
+    assert (row.load() or {})["tokens"] != login["tokens"]
+
+
+async def test_a_stored_login_is_not_used_for_another_server(endpoint: GuardedEndpoint) -> None:
+    browser, row = Browser(), Row()
+    await Client(endpoint.url, auth=provider(endpoint, browser, row.storage)).open()
+    login = row.load()
+    assert login
+    other = GuardedEndpoint(endpoint.authority)
+    with serving(other):
+        async with Client(other.url, auth=provider(other, browser, row.storage)) as client:
+            await client.call_tool(BASE_SCOPE)
+    assert len(browser.visits) == 2
+    assert login["tokens"]["access_token"] not in str(other.seen)
+
+
+async def test_a_stored_login_does_not_go_to_another_authorization_server(
+    endpoint: GuardedEndpoint,
+) -> None:
+    browser, row = Browser(), Row()
+    await Client(endpoint.url, auth=provider(endpoint, browser, row.storage)).open()
+    login = row.load()
+    assert login
+    other = AuthorizationServer()
+    with serving(other):
+        endpoint.authority = other
+        async with Client(endpoint.url, auth=provider(endpoint, browser, row.storage)) as client:
+            await client.call_tool(BASE_SCOPE)
+    assert other.count("/register") == 1
+    secrets = login["tokens"]["access_token"], login["tokens"]["refresh_token"]
+    assert not [secret for secret in secrets if secret in str(other.seen)]
+    assert (row.load() or {})["client"]["issuer"] == other.origin
+
+
+async def test_a_registration_elsewhere_forgets_the_tokens_before_there_are_others(
+    endpoint: GuardedEndpoint,
+) -> None:
+    row = Row()
+    await Client(endpoint.url, auth=provider(endpoint, Browser(), row.storage)).open()
+    storage = row.storage
+    login = provider(endpoint, Browser(), storage)
+    Client(endpoint.url, auth=login)
+    registered = await storage.get_client_info()
+    await storage.set_client_info(registered.model_copy(update={"issuer": "https://other.example"}))
+    assert await storage.get_tokens() is None
+
+
+@pytest.mark.parametrize("damage", [{"tokens": {"s3cret": 1}}, {"client": "s3cret"}])
+async def test_a_stored_login_that_cannot_be_read_is_made_anew(
+    endpoint: GuardedEndpoint, damage: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    row, browser = Row(), Browser()
+    row.save({"server": endpoint.url, **damage})
+    async with Client(endpoint.url, auth=provider(endpoint, browser, row.storage)) as client:
+        await client.call_tool(BASE_SCOPE)
+    assert len(browser.visits) == 1
+    assert "cannot be read" in caplog.text
+    assert "s3cret" not in caplog.text
+
+
+def test_a_login_is_loaded_and_saved_in_the_thread_that_waits(endpoint: GuardedEndpoint) -> None:
+    row = Row()
+    with SyncClient(endpoint.url, auth=provider(endpoint, Browser(), row.storage)) as client:
+        client.call_tool(BASE_SCOPE)
+    assert row.threads == {threading.current_thread().name}
+
+
+async def test_a_storage_without_a_provider_says_what_is_missing() -> None:
+    with pytest.raises(RuntimeError, match="OAuthClientProvider"):
+        await Row().storage.get_tokens()
 
 
 async def test_a_call_that_needs_more_scopes_is_made_again_once_the_person_agrees(
@@ -218,24 +314,6 @@ async def test_the_login_of_one_server_is_not_shown_to_another(
 ) -> None:
     with pytest.raises(ValueError, match="storage, of its own"):
         Client(f"{elsewhere.origin}/mcp", auth=provider(endpoint, Browser()))
-
-
-async def test_what_one_authorization_server_gave_does_not_go_to_the_next(
-    endpoint: GuardedEndpoint,
-) -> None:
-    browser, storage = Browser(), Storage()
-    async with Client(endpoint.url, auth=provider(endpoint, browser, storage)):
-        first = endpoint.authority
-    other = AuthorizationServer()
-    with serving(other):
-        endpoint.authority = other
-        async with Client(endpoint.url, auth=provider(endpoint, browser, storage)) as client:
-            await client.call_tool(BASE_SCOPE)
-    assert other.count("/register") == 1
-    given = [token for token in first.scopes_of if token in str(other.seen)]
-    assert given == []
-    assert storage.client
-    assert storage.client.issuer == other.origin
 
 
 async def test_a_token_that_no_header_can_hold_is_not_told_to_anybody(
