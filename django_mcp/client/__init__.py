@@ -15,6 +15,7 @@ except ImportError as error:
         "django_mcp.client needs httpx. Install it: pip install 'django-mcp-endpoints[client]'"
     ) from error
 
+from .auth import BearerAuth
 from .bounds import Limits
 from .change_iterator import Change, Changes
 from .client import Client
@@ -34,7 +35,7 @@ from .errors import (
     UnexpectedAnswer,
     UnsupportedServer,
 )
-from .remote_endpoint import BearerAuth
+from .login_storage import LoginStorage
 from .sync import SyncChanges, SyncClient
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "ClientError",
     "ConnectionFailed",
     "Limits",
+    "LoginStorage",
     "MessageTooLarge",
     "NotProcessed",
     "OutcomeUnknown",

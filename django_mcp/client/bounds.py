@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -123,11 +124,22 @@ class Deadline(CancelScope):
 
     async def __aenter__(self) -> Self:
         await super().__aenter__()
+        self._outer = DEADLINE.get()
+        DEADLINE.set(self)
         self._begun = self.now
         self._last = self.now + self._maximum
         self._restart()
         self._reschedule()
         return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        DEADLINE.set(self._outer)
+        await super().__aexit__(kind, error, traceback)
 
     def end(self, reason: Exception, *, after: float = 0.0) -> None:
         """End the call early, for good."""
@@ -170,3 +182,18 @@ class Deadline(CancelScope):
         when = self._last if self._pauses else min(self._due, self._last)
         self._reason = CallTimedOut(self._method, when - self._begun)
         self._schedule(when)
+
+
+DEADLINE: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
+"""The time of the call for which code runs that is not told of it: httpx calls a login."""
+
+
+@contextmanager
+def not_counted() -> Iterator[None]:
+    """Do not count the time of the block as the server's, if it is within a call."""
+    deadline = DEADLINE.get()
+    if deadline is None:
+        yield
+        return
+    with deadline.paused():
+        yield

@@ -35,6 +35,7 @@ from mcp_types import (
 from ..protocol import headers as names
 from ..protocol.errors import ErrorCode
 from ..protocol.versions import BY_NAME
+from .auth import Auth
 from .bounds import Deadline, Limits
 from .catalog import KnownTools, PagedList, validated
 from .change_iterator import ChangeFilter, Changes
@@ -42,7 +43,7 @@ from .errors import ClientClosed, ClientError, RemoteError
 from .handlers import Handlers, OnElicit, OnElicitURL, OnLog, OnSample, Roots, to_wire
 from .negotiation import Negotiation, RemoteServer
 from .outgoing_request import OnProgress, OutgoingRequest
-from .remote_endpoint import Auth, RemoteAddress, RemoteEndpoint
+from .remote_endpoint import RemoteAddress, RemoteEndpoint
 
 log = logging.getLogger("django_mcp.client")
 

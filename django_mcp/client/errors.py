@@ -81,11 +81,16 @@ class ClientClosed(ClientError):
 
 
 class AuthenticationFailed(ClientError):
-    """The server refused the credentials, or their lack: ``status`` is 401 or 403."""
+    """The server refused the credentials, or their lack: ``status`` is 401 or 403.
 
-    def __init__(self, message: str, status: int) -> None:
-        super().__init__(message, status)
+    ``scope`` has the scopes that the server asks for, separated by spaces, or is ``None`` if it
+    names none (RFC 6750, section 3). What was refused has not run.
+    """
+
+    def __init__(self, message: str, status: int, scope: str | None = None) -> None:
+        super().__init__(message, status, scope)
         self.status = status
+        self.scope = scope
 
 
 class UnexpectedAnswer(ClientError):

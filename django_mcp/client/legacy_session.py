@@ -22,11 +22,9 @@ from .bounds import CancelScope, Deadline, Limits
 from .catalog import ServerDescription
 from .change_iterator import CHANGE_METHODS, ChangeListeners
 from .errors import (
-    AuthenticationFailed,
     ClientError,
     NotProcessed,
     OutcomeUnknown,
-    RemoteError,
     SessionGone,
     UnexpectedAnswer,
     UnsupportedServer,
@@ -161,11 +159,12 @@ class LegacySession:
                     response = await self._response_among(messages, request)
             except SessionGone:
                 self.mark_lost()
-            except (UnexpectedAnswer, RemoteError, AuthenticationFailed) as error:
-                raise OutcomeUnknown(f"The stream cannot be resumed: {error}") from error
             except (NotProcessed, OutcomeUnknown) as error:
                 position.note_failure(error)
                 last = error
+            except Exception as error:
+                # Also what a login raises: without it the call would seem not to have run.
+                raise OutcomeUnknown(f"The stream cannot be resumed: {error}") from error
             else:
                 if response is not None:
                     return response

@@ -5,22 +5,31 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from email.utils import parsedate_to_datetime
-from typing import Any, Final, cast
+from typing import Final, NoReturn, cast
 
 import httpx
 
 from ..protocol import sse
 from ..protocol.messages import Batch, Invalid, Message, parse
 from ..protocol.values import exceeds
-from . import user_functions
+from .auth import (
+    Auth,
+    BoundedAuth,
+    asked_scope,
+    httpx_auth,
+    is_compressed,
+    place_of,
+    without_secrets,
+)
 from .bounds import Limits
 from .errors import (
     AuthenticationFailed,
     ConnectionFailed,
     MessageTooLarge,
+    NotProcessed,
     OutcomeUnknown,
     RemoteError,
     ServerBusy,
@@ -35,51 +44,10 @@ Most servers close one after five seconds. To send on it in that very moment wou
 whether the request was read.
 """
 IDLE_CONNECTIONS: Final = 20
+NOT_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+"""Failures before anything of a request was sent."""
 
-TokenSource = Callable[[], str | Awaitable[str]]
-"""Gives a bearer token; plain or a coroutine function."""
-Auth = str | TokenSource | httpx.Auth
-"""A bearer token, a function that gives one, or any authentication of httpx's."""
-
-# RFC 6750, section 2.1. Anything else could end the header and begin another one.
-_BEARER_TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 _HEADER_VALUE: Final = re.compile(r"[\x20-\x7e\t]*")
-
-
-class BearerAuth(httpx.Auth):
-    """Sends a bearer token; where a function gives it, asks that again once after a 401.
-
-    Raises ``ValueError`` for a token with characters that none may have.
-    """
-
-    def __init__(self, source: str | TokenSource) -> None:
-        self._source = source
-        self._token = _checked_token(source) if isinstance(source, str) else ""
-
-    async def async_auth_flow(
-        self, request: httpx.Request
-    ) -> AsyncGenerator[httpx.Request, httpx.Response]:
-        """Send the token that was good the last time, and a fresh one after a 401."""
-        is_fresh = not self._token
-        if is_fresh:
-            await self._refresh()
-        request.headers["Authorization"] = f"Bearer {self._token}"
-        response = yield request
-        if response.status_code == 401 and not is_fresh and not isinstance(self._source, str):
-            await self._refresh()
-            request.headers["Authorization"] = f"Bearer {self._token}"
-            yield request
-
-    async def _refresh(self) -> None:
-        assert not isinstance(self._source, str)
-        self._token = _checked_token(await user_functions.run(self._source))
-
-
-def _checked_token(token: object) -> str:
-    # The message does not show the token: it would end in a log.
-    if not isinstance(token, str) or not _BEARER_TOKEN.fullmatch(token.strip()):
-        raise ValueError("This is not a bearer token: it has characters that no token may have.")
-    return token.strip()
 
 
 class RemoteAddress:
@@ -94,19 +62,11 @@ class RemoteAddress:
                 raise ValueError(f"The value of the header {name} has a character that none may.")
         # httpx logs URLs; credentials in one are sent as a header instead.
         self.url = parsed.copy_with(username=None, password=None, fragment=None)
-        self.auth = _httpx_auth(auth, parsed)
+        self.auth = httpx_auth(auth, parsed)
         self.headers = headers
 
     def __str__(self) -> str:
-        return str(self.url.copy_with(query=None))
-
-
-def _httpx_auth(auth: Auth | None, url: httpx.URL) -> httpx.Auth | None:
-    if isinstance(auth, httpx.Auth):
-        return auth
-    if auth is not None:
-        return BearerAuth(auth)
-    return httpx.BasicAuth(url.username, url.password) if url.username else None
+        return str(without_secrets(self.url))
 
 
 class RemoteResponse:
@@ -130,6 +90,12 @@ class RemoteResponse:
         """Return the value of a header, if it was sent."""
         value: str | None = self._response.headers.get(name)
         return value
+
+    @property
+    def location(self) -> str | None:
+        """Where the server sends the request; without secrets, and without a query."""
+        following = self._response.next_request
+        return str(without_secrets(following.url)) if following else None
 
     async def body(self) -> bytes:
         """Return the whole body; raises :class:`MessageTooLarge`."""
@@ -176,10 +142,16 @@ class RemoteResponse:
             raise MessageTooLarge(f"A message has more than {most} values")
 
     def _chunks(self) -> aclosing[AsyncGenerator[bytes]]:
-        # A compressed body could unfold to any size. None was asked for.
-        if self.header("content-encoding") not in (None, "identity"):
+        if is_compressed(self._response):
             raise UnexpectedAnswer("The answer is compressed, which was not asked for", self.status)
+        if self._response.is_stream_consumed:
+            # A login has looked at the body of a refusal.
+            return aclosing(_once(self._response.content))
         return aclosing(cast("AsyncGenerator[bytes]", self._response.aiter_raw()))
+
+
+async def _once(content: bytes) -> AsyncGenerator[bytes]:
+    yield content
 
 
 def _events_in(chunk: bytes, reader: sse.EventReader) -> Iterator[sse.Event]:
@@ -198,7 +170,7 @@ class RemoteEndpoint:
         self._url = address.url
         self._limits = limits
         self._http = httpx.AsyncClient(
-            auth=address.auth,
+            auth=address.auth and BoundedAuth(address.auth, limits),
             headers={**address.headers, "Accept-Encoding": "identity"},
             transport=transport,
             # A redirected request would take its content, and on the same host its credentials, to
@@ -224,6 +196,7 @@ class RemoteEndpoint:
 
         ``method`` is HTTP's. Raises :class:`ConnectionFailed` if nothing was sent, and
         :class:`OutcomeUnknown` if the connection broke, also while the block reads the response.
+        Raises :class:`NotProcessed` if the login needed a request that failed.
         """
         accept = sse.MEDIA_TYPE if method == "GET" else f"{JSON}, {sse.MEDIA_TYPE}"
         content = {} if body is None else {"Content-Type": JSON}
@@ -233,10 +206,30 @@ class RemoteEndpoint:
         try:
             async with self._http.stream(method, self._url, content=body, headers=raw) as response:
                 yield RemoteResponse(response, self._limits)
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError) as e:
-            raise ConnectionFailed(f"The server cannot be reached: {_text(e)}") from e
+        except httpx.TooManyRedirects as e:
+            # That is what httpx says of more requests than it makes for one.
+            raise NotProcessed("The login takes more requests than the client makes") from e
         except httpx.TransportError as e:
-            raise OutcomeUnknown(f"The connection broke: {_text(e)}") from e
+            self._raise_failure(e)
+
+    def _raise_failure(self, error: httpx.TransportError) -> NoReturn:
+        failed = _url_of(error)
+        if failed is not None and place_of(failed) != place_of(self._url):
+            # The server has refused the call, or not seen it yet: a login sends nothing after it.
+            raise NotProcessed(f"The login failed at {failed.host}: {_text(error)}") from error
+        if isinstance(error, httpx.LocalProtocolError):
+            # What httpx says shows the value, which may be a token.
+            raise NotProcessed("A header has a character that none may have") from None
+        if isinstance(error, NOT_SENT):
+            raise ConnectionFailed(f"The server cannot be reached: {_text(error)}") from error
+        raise OutcomeUnknown(f"The connection broke: {_text(error)}") from error
+
+
+def _url_of(error: httpx.TransportError) -> httpx.URL | None:
+    try:
+        return error.request.url
+    except RuntimeError:
+        return None
 
 
 async def check_status(response: RemoteResponse) -> None:
@@ -246,7 +239,10 @@ async def check_status(response: RemoteResponse) -> None:
     error = await response.error()
     reason = f": {error.message}" if error else ""
     if response.status in (401, 403):
-        raise AuthenticationFailed(f"The server said {response.status}{reason}", response.status)
+        scope = asked_scope(response.header("www-authenticate") or "")
+        wish = f"; it asks for the scopes {scope}" if scope else ""
+        text = f"The server said {response.status}{reason}{wish}"
+        raise AuthenticationFailed(text, response.status, scope)
     retry_after = _retry_after(response.header("retry-after"))
     if response.status in (429, 503) and retry_after is not None:
         raise ServerBusy(f"The server said {response.status}{reason}", retry_after=retry_after)
@@ -255,17 +251,22 @@ async def check_status(response: RemoteResponse) -> None:
     if response.status >= 500:
         raise OutcomeUnknown(f"The server, or a proxy before it, said {response.status}")
     if 300 <= response.status < 400:
+        where = f" and sends to {response.location}" if response.location else ""
         raise UnexpectedAnswer(
-            f"The server said {response.status}; redirects are not followed, since the request and"
-            " its credentials were meant for this URL. Give the client the right one.",
+            f"The server said {response.status}{where}; redirects are not followed, since the"
+            " request and its credentials were meant for this URL. If you trust the other, give"
+            " the client that.",
             response.status,
         )
     media_type = response.media_type or "nothing"
     raise UnexpectedAnswer(f"The server said {response.status}, with {media_type}", response.status)
 
 
-def remote_error(error: Mapping[str, Any]) -> RemoteError:
+def remote_error(error: object) -> RemoteError:
     """Return the exception for a JSON-RPC error; raises ``TypeError`` if it is none."""
+    if not isinstance(error, Mapping):
+        # An error of OAuth's, for example, is a word.
+        raise TypeError("not a JSON-RPC error")
     code, message = error.get("code"), error.get("message")
     if not isinstance(code, int) or not isinstance(message, str):
         raise TypeError("not a JSON-RPC error")

@@ -19,12 +19,12 @@ from typing import Any, Concatenate, Final, ParamSpec, Self, TypedDict, TypeVar,
 import httpx
 from mcp_types import Implementation, ServerCapabilities
 
+from .auth import Auth
 from .bounds import Limits
 from .change_iterator import Change, Changes, no_more_changes
 from .client import Client
 from .errors import ClientClosed
 from .handlers import OnElicit, OnElicitURL, OnLog, OnSample, Roots
-from .remote_endpoint import Auth
 from .user_functions import WAITING_THREAD, WaitingThread
 
 P = ParamSpec("P")

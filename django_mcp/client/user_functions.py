@@ -17,6 +17,8 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
 
+from .bounds import DEADLINE
+
 T = TypeVar("T")
 
 log = logging.getLogger("django_mcp.client")
@@ -106,6 +108,7 @@ class BackgroundTasks:
         if not within_call:
             # The thread that waits for this call does not wait for what outlasts it.
             context.run(WAITING_THREAD.set, None)
+            context.run(DEADLINE.set, None)
         task = asyncio.get_running_loop().create_task(work, context=context)
         self._running.add(task)
         task.add_done_callback(self._on_done)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -69,6 +70,14 @@ async def test_but_not_twice() -> None:
     assert len(asked) == 2
 
 
+async def test_an_error_of_oauths_is_no_error_of_json_rpc() -> None:
+    server = ModernServer()
+    server.handlers["tools/call"] = lambda seen: as_json({"error": "invalid_token"}, 401)
+    async with server.client() as client:
+        with pytest.raises(AuthenticationFailed, match="401"):
+            await client.call_tool("pay")
+
+
 async def test_what_httpx_offers_is_taken_as_it_is() -> None:
     server = ModernServer()
     async with server.client(auth=httpx.BasicAuth("me", SECRET)):
@@ -106,11 +115,70 @@ def test_headers_cannot_begin_another_one() -> None:
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_redirects_are_not_followed(status: int) -> None:
     server = Server()
-    elsewhere = {"Location": "https://elsewhere.example/mcp"}
+    elsewhere = {"Location": "https://me:pw@elsewhere.example/mcp?key=k3y"}
     server.handlers["server/discover"] = lambda seen: httpx.Response(status, headers=elsewhere)
-    with pytest.raises(UnexpectedAnswer, match="not followed"):
+    told = r"sends to https://elsewhere\.example/mcp; redirects are not followed"
+    with pytest.raises(UnexpectedAnswer, match=told):
         await server.client(auth=SECRET).open()
     assert len(server.seen) == 1
+
+
+@pytest.mark.parametrize(
+    ("challenge", "scope"),
+    [
+        ('Bearer error="insufficient_scope", scope="read pay"', "read pay"),
+        ('Bearer realm="x",SCOPE = "pay", error="insufficient_scope"', "pay"),
+        ('Bearer error="invalid_token"', None),
+        ('Bearer x_scope="no", scope="ev\\il"', None),
+        ('Bearer scope="read', None),
+        ("", None),
+    ],
+)
+@pytest.mark.parametrize("status", [401, 403])
+async def test_the_scopes_that_a_refusal_asks_for_are_told(
+    challenge: str, scope: str | None, status: int
+) -> None:
+    server = ModernServer()
+    server.handlers["tools/call"] = lambda seen: httpx.Response(
+        status, headers={"WWW-Authenticate": challenge}
+    )
+    async with server.client() as client:
+        with pytest.raises(AuthenticationFailed) as refused:
+            await client.call_tool("pay")
+    assert refused.value.scope == scope
+    assert (scope or "said") in str(refused.value)
+
+
+class Provider(httpx.Auth):
+    """Keeps the URL of its server where the official SDK's providers do."""
+
+    def __init__(self, url: str) -> None:
+        self.context = SimpleNamespace(server_url=url)
+
+
+@pytest.mark.parametrize(
+    "meant",
+    [
+        "https://other.example/mcp",
+        "http://server.example/mcp",
+        "https://server.example:8443/mcp",
+        "https://server.example/other",
+        "https://server.example/mc",
+        "https://server.example/mcp/deeper",
+    ],
+)
+def test_the_login_of_one_server_is_not_taken_for_another(meant: str) -> None:
+    with pytest.raises(ValueError, match="for the server") as refused:
+        Client(URL, auth=Provider(f"{meant}?key=k3y"))
+    assert meant in str(refused.value)
+    assert "k3y" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "meant", [URL, f"{URL}/", "https://server.example", "https://SERVER.example:443/mcp?a=1"]
+)
+def test_the_login_of_a_server_is_taken_for_it_however_its_url_is_written(meant: str) -> None:
+    assert repr(Client(URL, auth=Provider(meant))) == f"<Client of {URL}, closed>"
 
 
 async def test_secrets_are_in_no_log_and_no_text(caplog: pytest.LogCaptureFixture) -> None:

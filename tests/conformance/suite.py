@@ -47,21 +47,26 @@ def _server_scenarios(lines: Sequence[str]) -> Iterator[str]:
             under_heading = line.startswith("Server scenarios")
 
 
-def listed_for_clients(revision: str) -> list[str]:
-    """The names of the client scenarios of a revision, by the suite's own list."""
-    output = nodejs.run([*_program(), "list", "--client", "--spec-version", revision], HERE)
-    lines = map(LISTED_SCENARIO.match, output.splitlines())
-    return [line["scenario"] for line in lines if line]
+def listed_for_clients(revision: str | None) -> list[str]:
+    """The names of the client scenarios of a revision, by the suite's own list.
+
+    Without one those of the extensions, which belong to none.
+    """
+    selection = [] if revision is None else ["--spec-version", revision]
+    output = nodejs.run([*_program(), "list", "--client", *selection], HERE)
+    lines = [line for line in output.splitlines() if revision or line.endswith("[extension]")]
+    return [line["scenario"] for line in map(LISTED_SCENARIO.match, lines) if line]
 
 
-def client_findings(name: str, revision: str, *, command: str, output: Path) -> list[Check]:
+def client_findings(name: str, revision: str | None, *, command: str, output: Path) -> list[Check]:
     """Have a scenario run a client; give its checks, and a failure if the client fails."""
     output.mkdir(parents=True)
-    options = ["--command", command, "--scenario", name, "--spec-version", revision]
+    selection = [] if revision is None else ["--spec-version", revision]
+    options = ["--command", command, "--scenario", name, *selection]
     arguments = [*options, "--timeout", CLIENT_MILLISECONDS, "-o", str(output)]
     log = nodejs.run([*_program(), "client", *arguments], HERE, seconds=RUN_SECONDS, good=(0, 1))
     (output / "suite.log").write_text(log)
-    found = [json.loads(path.read_text()) for path in output.glob("*/checks.json")]
+    found = [json.loads(path.read_text()) for path in output.rglob("checks.json")]
     failed = "Client exited with code" in log or "Client timed out" in log
     failure = {"id": "client", "name": "client", "status": "FAILURE", "errorMessage": "see the log"}
     return [*(check for checks in found for check in checks), *([failure] if failed else [])]
