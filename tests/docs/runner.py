@@ -13,7 +13,8 @@ from pathlib import Path
 
 def main(settings: str, files: list[str]) -> None:
     """Set up Django and run ``files`` in one namespace."""
-    sys.path.insert(0, os.getcwd())
+    # In place of this folder, whose modules would hide installed ones of the same name.
+    sys.path[0] = os.getcwd()
     os.environ["DJANGO_SETTINGS_MODULE"] = settings
     import django  # noqa: PLC0415
     from django.test.utils import setup_test_environment  # noqa: PLC0415
