@@ -57,7 +57,7 @@ nitpick_ignore_regex = [
     # Types that annotations alone use, and bases that nobody names.
     ("py:class", r"BaseForm"),
     ("py:class", r"django\.utils\.functional\.Promise"),
-    ("py:class", r"django_mcp\.[\w.]+\.(F|T|Decorator|Question|Connection|\w*Options)"),
+    ("py:class", r"django_mcp\.[\w.]+\.(F|T|AuthFlow|Decorator|Question|Connection|\w*Options)"),
 ]
 
 # What `$ ` precedes, without it and without what the command has printed.
