@@ -62,7 +62,7 @@ def test_bad_credentials_are_refused_and_not_replaced(credentials):
 def test_token_decides_who_calls(customer, address):
     token, secret = Token.objects.issue(customer)
     principal = call(address=address, Authorization=f"Bearer {secret}")
-    assert principal == Principal(user=customer, client_id=f"token:{token.pk}")
+    assert principal == Principal(user=customer, client_id=f"token:{token.pk}", scopes=None)
 
 
 def test_inactive_agent_is_nobody():
