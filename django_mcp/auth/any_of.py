@@ -22,7 +22,10 @@ class AnyOf:
 
     def __init__(self, members: Sequence[Auth]) -> None:
         self.members = tuple(members)
-        self.nonblocking = all(getattr(each, "nonblocking", False) for each in members)
+        # An asynchronous one cannot be waited for on the loop on which it would be called.
+        self.nonblocking = all(
+            getattr(each, "nonblocking", False) and not _is_async(each) for each in members
+        )
         """Whether it waits for nothing, as far as is known before paths are imported."""
 
     def __repr__(self) -> str:
@@ -73,8 +76,11 @@ def any_of(*auths: str | Callable[..., Any]) -> Any:
 
 
 def _ask(auth: Callable[..., Any], request: HttpRequest) -> Any:
-    is_async = iscoroutinefunction(auth) or iscoroutinefunction(type(auth).__call__)
-    return async_to_sync(auth)(request) if is_async else auth(request)
+    return async_to_sync(auth)(request) if _is_async(auth) else auth(request)
+
+
+def _is_async(auth: Any) -> bool:
+    return iscoroutinefunction(auth) or iscoroutinefunction(type(auth).__call__)
 
 
 def _joint(refusals: Sequence[Refusal]) -> Refusal:

@@ -13,6 +13,7 @@ from django.utils.module_loading import import_string
 
 from ..auth import public
 from ..conf import Settings, get_settings
+from ..http.protected_resource import auth_of
 from ..http.request import Endpoint
 from ..routing import find_endpoints, path_of
 from ..well_known import catch_all, probes
@@ -196,7 +197,7 @@ def check_openness(**kwargs: Any) -> list[CheckMessage]:
 
 
 def _is_public(endpoint: Endpoint, settings: Settings) -> bool:
-    auth = endpoint.auth or endpoint.server.auth or settings.auth
+    auth = auth_of(endpoint, settings)
     names = (public, f"{public.__module__}.{public.__name__}")
     return any(each in names for each in (auth, *getattr(auth, "members", ())))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from django.urls import get_script_prefix
@@ -18,7 +18,7 @@ from ..auth import ProtectedResource
 from ..conf import Settings
 from .request import Endpoint, allowed_hosts, is_host_among
 
-WELL_KNOWN = "/.well-known/oauth-protected-resource"
+WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
 """RFC 9728, section 3."""
 
 imported = lru_cache(maxsize=64)(import_string)

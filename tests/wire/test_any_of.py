@@ -136,6 +136,20 @@ def test_ways_that_wait_for_nothing_do_not_do_so_together():
     assert not any_of(public, django_user).nonblocking
 
 
+@nonblocking
+async def by_token(request: HttpRequest) -> Principal | None:
+    """Know a token, asynchronously, and wait for nothing."""
+    shown = request.headers.get("Authorization", "")
+    return Principal(AnonymousUser(), "token") if shown == "Bearer token" else None
+
+
+def test_asynchronous_ways_that_wait_for_nothing_are_called_where_they_can_be(settings, caller):
+    """At the mount they would be called on the loop on which they have to be waited for."""
+    serve(settings, by_token, public)
+    assert who(caller, Authorization="Bearer token") == "token"
+    assert who(caller) == "nobody"
+
+
 def test_there_is_one_way_at_least():
     with pytest.raises(TypeError, match="at least"):
         any_of()

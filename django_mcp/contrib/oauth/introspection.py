@@ -9,9 +9,9 @@ import hashlib
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from threading import Lock
+from threading import Lock, Thread
 from time import monotonic
 from typing import Any, Final
 from urllib.parse import quote_plus
@@ -44,7 +44,8 @@ CACHE_SECONDS: Final = 60
 MAX_CACHED: Final = 10_000
 """Tokens that a process knows of, of those that hold, and of others."""
 ASKED_AT_ONCE: Final = 20
-"""Tokens about which the server is asked in each look at what is open."""
+"""Tokens about which the server is asked again, one after the other, before it is looked anew."""
+THREAD: Final = "mcp-introspection"
 
 
 class _Answers:
@@ -74,9 +75,10 @@ _others: Final = PerProcess(_Answers)
 
 
 def forget_answers() -> None:
-    """Forget all answers."""
+    """Forget all answers, and what has kept from getting some."""
     _active.forget()
     _others.forget()
+    _rechecks.forget()
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,17 +174,63 @@ def _known(digest: bytes) -> Mapping[str, Any] | None:
     return _active().get(digest) or _others().get(digest)
 
 
-def _revoked(principals: Sequence[Principal]) -> Iterator[Principal]:
-    """Yield those whose tokens the server knows as active no longer, and before their time.
+def _revoked(principals: Sequence[Principal]) -> list[Principal]:
+    """Return those whose tokens the server knows as active no longer, and before their time.
 
-    One that has simply expired ends nothing: its client will come with another.
+    One that has simply expired ends nothing: its client will come with another. What is not known
+    any more is asked meanwhile, for the next look. Raises what keeps it from being asked.
     """
-    asked = 0
+    now, rechecks = time.time(), _rechecks()
+    ended, unknown = [], []
     for each in principals:
         shown: _Shown = each.credential
-        if time.time() >= shown.ends or asked >= ASKED_AT_ONCE:
+        answer = _known(_digest(shown.token, shown.resource.authorization_servers[0]))
+        if now >= shown.ends:
             continue
-        issuer = shown.resource.authorization_servers[0]
-        asked += _known(_digest(shown.token, issuer)) is None
-        if _asked(shown.token, shown.resource).get("active") is not True:
-            yield each
+        if answer is None:
+            unknown.append(shown)
+        elif answer.get("active") is not True:
+            ended.append(each)
+    if unknown:
+        rechecks.begin(unknown[:ASKED_AT_ONCE])
+        if rechecks.failure is not None and not ended:
+            raise rechecks.failure
+    return ended
+
+
+class _Rechecks:
+    """Asks about tokens again, on a thread of its own.
+
+    Whoever looks at what is open also renews the leases of all calls, and must not wait for another
+    server.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._is_asking = False
+        self.failure: Exception | None = None
+        """What has kept the last one from being asked."""
+
+    def begin(self, shown: Sequence[_Shown]) -> None:
+        """Ask about tokens, unless others are being asked about."""
+        with self._lock:
+            if self._is_asking:
+                return
+            self._is_asking = True
+        try:
+            Thread(target=self._ask, args=(shown,), name=THREAD, daemon=True).start()
+        except RuntimeError as error:  # the system has no more threads to give
+            self.failure, self._is_asking = error, False
+
+    def _ask(self, shown: Sequence[_Shown]) -> None:
+        try:
+            for each in shown:
+                _asked(each.token, each.resource)
+            self.failure = None
+        except Exception as error:
+            self.failure = error
+        finally:
+            self._is_asking = False
+
+
+_rechecks: Final = PerProcess(_Rechecks)

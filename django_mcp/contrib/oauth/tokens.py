@@ -15,6 +15,7 @@ from django.utils.module_loading import import_string
 
 from ...auth import Principal, ProtectedResource, Refusal
 from ...conf import Settings, get_settings
+from .users import UserFromClaim
 
 logger = logging.getLogger("django_mcp.contrib.oauth")
 
@@ -139,9 +140,16 @@ def problems_of(settings: Settings, authorization_servers: tuple[str, ...]) -> l
         problems.append('Nobody issues tokens for it: DJANGO_MCP["AUTHORIZATION_SERVERS"] is empty')
     if settings.oauth_user is None and not settings.oauth_service_users:
         problems.append('Nobody is let in: DJANGO_MCP["OAUTH_USER"] does not say whose tokens are')
-    if isinstance(settings.oauth_user, str):
+    find: Any = settings.oauth_user
+    if isinstance(find, str):
         try:
-            import_string(settings.oauth_user)
+            find = import_string(find)
         except ImportError as error:
             problems.append(f'DJANGO_MCP["OAUTH_USER"] cannot be imported: {error}')
+    if len(authorization_servers) > 1 and isinstance(find, UserFromClaim) and not find.issuer:
+        problems.append(
+            "Several authorization servers name users, and each could name those of the others: "
+            "give UserFromClaim the issuer whose claims count, or write a function that looks at "
+            'the claim "iss"'
+        )
     return problems

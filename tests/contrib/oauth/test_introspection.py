@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import threading
 import time
 from typing import Any
 
@@ -15,6 +16,7 @@ from django_mcp.contrib.tokens.models import Token
 from django_mcp.protocol.errors import Unavailable
 from tests.support.caller import Caller
 from tests.support.entrances import open_entrance
+from tests.support.waiting import BOUND
 
 from .conftest import RESOURCE, configure, shown
 from .issuer import CLIENT, Issuer
@@ -143,47 +145,75 @@ def test_a_server_that_cannot_be_asked_is_a_503(issuer, site):
     assert caller.tool("whoami").result["content"][0]["text"].startswith("anna")
 
 
+def admitted(issuer: Issuer, *tokens: str) -> list[Principal]:
+    """Let in who has these tokens, and then forget what is known of them."""
+    found = [verdict(issuer, token) for token in tokens]
+    introspection.forget_answers()
+    return [each for each in found if isinstance(each, Principal)]
+
+
+def looked(principals: list[Principal]) -> list[Principal]:
+    """Return who may stay no longer, once that has been found out."""
+    recheck = principals[0].recheck
+    assert recheck is not None
+    assert list(recheck(principals)) == []  # nobody is waited for
+    rechecks = introspection._rechecks()
+    end = time.monotonic() + BOUND
+    while rechecks._is_asking:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    return list(recheck(principals))
+
+
 def test_what_is_open_ends_when_its_token_is_revoked_and_not_when_it_expires(issuer):
     say(issuer, "good")
     say(issuer, "revoked")
     say(issuer, "expired", exp=int(time.time()) - 10)  # within what clocks may differ
-    found = [verdict(issuer, token) for token in ("good", "revoked", "expired")]
-    principals = [each for each in found if isinstance(each, Principal)]
-    assert len(principals) == 3
-    (recheck,) = {each.recheck for each in principals}
-    assert recheck is not None
-    assert list(recheck(principals)) == []
+    principals = admitted(issuer, "good", "revoked", "expired")
+    assert len({each.recheck for each in principals}) == 1
+    assert looked(principals) == []
     del issuer.introspected["revoked"], issuer.introspected["expired"]
     introspection.forget_answers()
-    assert list(recheck(principals)) == [principals[1]]
+    assert looked(principals) == [principals[1]]
+
+
+def test_who_looks_at_what_is_open_waits_for_no_server(issuer, monkeypatch):
+    """The same thread renews the leases of all calls."""
+    say(issuer)
+    principals = admitted(issuer, "opaque")
+    fetch, threads = introspection.fetch_json, []
+
+    def noted(*args: Any, **options: Any) -> dict[str, Any]:
+        threads.append(threading.current_thread().name)
+        return fetch(*args, **options)
+
+    monkeypatch.setattr(introspection, "fetch_json", noted)
+    assert looked(principals) == []
+    assert threads == [introspection.THREAD]
 
 
 def test_many_open_tokens_are_asked_about_a_few_at_a_time(issuer, monkeypatch):
     monkeypatch.setattr(introspection, "ASKED_AT_ONCE", 2)
-    principals = []
-    for number in range(5):
-        say(issuer, f"token-{number}")
-        found = verdict(issuer, f"token-{number}")
-        assert isinstance(found, Principal)
-        principals.append(found)
-    recheck = principals[0].recheck
-    assert recheck is not None
-    introspection.forget_answers()
+    names = [f"token-{number}" for number in range(5)]
+    for name in names:
+        say(issuer, name)
+    principals = admitted(issuer, *names)
     issuer.introspected.clear()
     asked = issuer.asked[PATH]
-    first = list(recheck(principals))
-    assert len(first) == issuer.asked[PATH] - asked == 2
+    assert looked(principals) == principals[:2]
+    assert looked(principals[2:]) == principals[2:4]
+    assert issuer.asked[PATH] - asked <= 5
 
 
 def test_while_the_server_is_away_nobody_is_taken_for_revoked(issuer):
     say(issuer)
-    found = verdict(issuer)
-    assert isinstance(found, Principal)
-    assert found.recheck is not None
-    introspection.forget_answers()
+    principals = admitted(issuer, "opaque")
     issuer.answers = False
     with pytest.raises(Unavailable):
-        list(found.recheck([found]))
+        looked(principals)
+    issuer.answers = True
+    introspection.forget_answers()
+    assert looked(principals) == []
 
 
 def test_tokens_of_this_site_are_shown_to_nobody_else(issuer, anna):

@@ -101,6 +101,16 @@ def test_a_check_finds_what_is_missing(site, issuer, name):
     assert "cannot be imported" in problems(site, auth, OAUTH_USER="no.such.path")
 
 
+def test_a_check_finds_issuers_that_could_name_each_others_users(site, issuer):
+    servers = [issuer.url, "https://other.example.com"]
+    auth = "django_mcp.contrib.oauth.jwt_auth"
+    both = {"AUTHORIZATION_SERVERS": servers}
+    assert "the issuer whose claims count" in problems(site, auth, **both)
+    mine = UserFromClaim("sub", issuer=issuer.url)
+    for find in (mine, lambda claims: mine(claims)):
+        assert problems(site, auth, **both, OAUTH_USER=find) == ""
+
+
 def test_a_check_finds_what_is_missing_to_ask(site, issuer):
     auth = "django_mcp.contrib.oauth.introspection_auth"
     assert "INTROSPECTION_CLIENT_ID" in problems(site, auth, INTROSPECTION_CLIENT_ID="")
