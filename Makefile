@@ -10,10 +10,10 @@ BIN := $(VENV)/bin
 # A process per core, each with a database of its own.
 PARALLEL ?= --numprocesses=auto --dist=loadgroup
 # What needs nothing but Python.
-QUIET := -m "not node and not browser and not workers"
+QUIET := -m "not node and not browser and not workers and not sites"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-lowest test-package test-all clients conformance chaos bench mutants lint format docs dist clean
+.PHONY: help demo test test-lowest test-package test-all clients conformance chaos bench mutants lint format docs pictures dist clean
 
 help: ## show this
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 } \
@@ -29,8 +29,8 @@ $(VENV)/%.stamp: pyproject.toml
 demo: $(VENV)/demo.stamp ## set up and serve the example project on PORT
 	PORT=$(PORT) $(BIN)/python manage.py demo
 
-test: $(VENV)/test.stamp ## the tests that need Python alone, but for the slow ones; two minutes
-	$(BIN)/python -m pytest $(PARALLEL) -m "not node and not browser and not workers and not slow" tests
+test: $(VENV)/test.stamp ## the tests that need Python alone, but for the slow ones; two to three minutes on two cores
+	$(BIN)/python -m pytest $(PARALLEL) -m "not node and not browser and not workers and not slow and not sites" tests
 	$(BIN)/python -m pytest $(PARALLEL) --ds=example_project.settings -m "not slow" tests/example
 
 test-lowest: ## the same and the slow ones, with the lowest versions that are allowed
@@ -79,6 +79,10 @@ format: $(VENV)/test+services+lint.stamp ## mend what ruff can mend
 docs: $(VENV)/docs.stamp ## build the documentation as a site, with every warning an error
 	$(BIN)/sphinx-build --quiet --fail-on-warning --builder html docs site
 	@echo "The site is at site/index.html."
+
+pictures: $(VENV)/test+browser.stamp ## make the pictures of pages that the documentation shows
+## needs Chromium
+	$(BIN)/python -m tests.browser.pictures
 
 dist: $(VENV)/release.stamp ## build and check what is published
 	rm -rf dist

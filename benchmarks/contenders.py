@@ -126,6 +126,7 @@ def _few_and_many(leg: Leg, era: str) -> tuple[Cell, ...]:
 _DJANGO = {"DJANGO_SETTINGS_MODULE": "bare.settings"}
 _VIEW = {"DJANGO_SETTINGS_MODULE": "ours.settings", "DOOR": "wsgi"}
 _MOUNT = {"DJANGO_SETTINGS_MODULE": "ours.settings", "DOOR": "asgi"}
+_POOL = {"DATABASE_POOL": "1"}
 _REMEMBERING = {"SESSION_CACHE_SECONDS": "1"}
 _PLAIN = (Cell(PLAIN),)
 
@@ -219,6 +220,15 @@ ENTRANCES = (
         variables=_VIEW,
         database="postgres",
         holds=True,
+    ),
+    # Under ASGI Django gives each request a thread, which has a connection to itself.
+    Contender(
+        "view, uvicorn, connection pool",
+        OURS,
+        _uvicorn("asgi:application"),
+        (Cell(ADD, LEGACY), Cell(OPEN, LEGACY)),
+        variables=_VIEW | _POOL,
+        database="postgres",
     ),
     Contender(
         "view, gunicorn gthread, session remembered",

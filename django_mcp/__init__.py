@@ -29,6 +29,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .http.views import MCPView
+    from .model_tools.results.pages import Page
+    from .model_tools.results.shown_fields import Fields
+    from .model_tools.toolset import ModelTools
     from .routing import endpoint
     from .server.asked_parameters import Ask
     from .server.context import Context
@@ -44,9 +47,13 @@ if TYPE_CHECKING:
         ResourceNotFound,
         ToolError,
     )
+    from .server.file_links import FileLink
+    from .server.filled_parameters import Load, Provide
     from .server.questions.kinds import Elicit, ElicitURL, Roots
     from .server.questions.sampling import Sample
     from .server.registry import MCPServer
+    from .server.toolsets import Toolset, tool
+    from .server.uploads import Upload
 
 __version__ = "0.1.0"
 
@@ -55,8 +62,14 @@ __all__ = [
     "Context",
     "Elicit",
     "ElicitURL",
+    "Fields",
+    "FileLink",
+    "Load",
     "MCPServer",
     "MCPView",
+    "ModelTools",
+    "Page",
+    "Provide",
     "QuestionCancelled",
     "QuestionDeclined",
     "QuestionError",
@@ -68,8 +81,11 @@ __all__ = [
     "Roots",
     "Sample",
     "ToolError",
+    "Toolset",
+    "Upload",
     "endpoint",
     "mcp",
+    "tool",
 ]
 
 # When they are first asked for: views import models, which must not happen while Django is still
@@ -90,10 +106,17 @@ _PLACES = {
         "ToolError",
     ),
     "server.asked_parameters": ("Ask",),
+    "server.file_links": ("FileLink",),
+    "server.filled_parameters": ("Load", "Provide"),
     "server.questions.kinds": ("Elicit", "ElicitURL", "Roots"),
     "server.questions.sampling": ("Sample",),
     "server.registry": ("MCPServer",),
+    "server.toolsets": ("Toolset", "tool"),
+    "server.uploads": ("Upload",),
     "http.views": ("MCPView",),
+    "model_tools.results.pages": ("Page",),
+    "model_tools.results.shown_fields": ("Fields",),
+    "model_tools.toolset": ("ModelTools",),
 }
 _PLACE_OF = {name: f".{place}" for place, names in _PLACES.items() for name in names}
 

@@ -32,6 +32,7 @@ from .http.request import Endpoint
 from .routing import Chain, find_endpoints, rest_of
 from .running.shutdown import is_closing
 from .running.user_code import LoopRunner
+from .server.file_links import FILE
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -99,6 +100,8 @@ def _find(resolver: URLResolver, path_info: str) -> Found | None:
         match = resolver.resolve(path_info)
     except Resolver404:
         return None
+    if FILE in match.kwargs:
+        return None  # Django streams files
     view, endpoint = getattr(match.func, "mcp_endpoint", (None, None))
     return (endpoint, match) if endpoint is not None and view is match.func else None
 

@@ -23,7 +23,7 @@ from pydantic.dataclasses import dataclass
 from pydantic_core import ErrorDetails
 
 from .forks import PerProcess
-from .protocol.scopes import check_scope
+from .protocol.scopes import AS_IT_IS, check_scope, check_scope_format
 from .rates import Rate
 
 T = TypeVar("T")
@@ -49,8 +49,17 @@ JWT_ALGORITHMS: Final = (
 )
 """RFC 7518, section 3, and RFC 9864, without what a public key or nothing at all could forge."""
 
+MAX_TOKEN_DAYS: Final = 36_500
+"""For which a token is issued, unless it never expires."""
+
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 """Hosts that are this machine, to which nobody listens in."""
+
+
+def is_this_machine(host: str | None) -> bool:
+    """Return whether a host is this machine; so is all below ``localhost`` (RFC 6761, 6.3)."""
+    return host is not None and (host in LOOPBACK or host.endswith(".localhost"))
+
 
 _ORIGIN: Final = re.compile(r"\*|null|[a-z][a-z0-9+.\-]*://[^/\s?#@]+", re.IGNORECASE)
 
@@ -75,7 +84,41 @@ def check_issuer(issuer: Any) -> Any:
             'has as "issuer", as in "https://id.example.com/realms/shop": HTTPS, unless it is on '
             "this machine, and no query"
         )
-    return issuer
+    return _check_star(issuer)
+
+
+def _check_metadata_urls(urls: Any) -> Any:
+    for issuer, url in urls.items() if isinstance(urls, dict) else ():
+        check_issuer(issuer)
+        if not isinstance(url, str) or not _is_url(url.partition("?")[0]):
+            raise ValueError(
+                f"{url!r} is not where the metadata of an issuer is. Write the whole URL: HTTPS, "
+                "unless it is on this machine"
+            )
+    return urls
+
+
+def _check_token_issuers(issuers: Any) -> Any:
+    if not isinstance(issuers, dict):
+        return issuers
+    found = {check_issuer(server): _names(names) for server, names in issuers.items()}
+    for names in found.values():
+        for each in names:
+            check_issuer(each)
+    return found
+
+
+def _check_audiences(audiences: Any) -> Any:
+    if not isinstance(audiences, dict):
+        return audiences
+    return {_check_base_url(url): _names(names) for url, names in audiences.items()}
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    names = (value,) if isinstance(value, str) else value
+    if not isinstance(names, (list, tuple)) or not all(isinstance(n, str) and n for n in names):
+        raise ValueError(f"{value!r} is neither a name nor a list of names")
+    return tuple(names)
 
 
 def _check_base_url(url: Any) -> Any:
@@ -84,7 +127,17 @@ def _check_base_url(url: Any) -> Any:
             f"{url!r} is not where a site is. Write scheme and host, as in "
             '"https://shop.example.com", and behind it the path that a proxy takes away, if any'
         )
-    return url.rstrip("/")
+    return _check_star(url.rstrip("/"))
+
+
+def _check_star(url: str) -> str:
+    host = urlsplit(url).hostname or ""
+    if "*" in url and not (url.count("*") == 1 and re.fullmatch(r"\*\.[^.*]+.*", host)):
+        raise ValueError(
+            f"{url!r} has a star that stands for nothing. It stands for the first part of a host, "
+            'where each tenant has one, as in "https://*.example.com"'
+        )
+    return url
 
 
 def _check_hierarchy(hierarchy: Any) -> Any:
@@ -94,7 +147,7 @@ def _check_hierarchy(hierarchy: Any) -> Any:
 
 
 def _checked_scopes(scopes: Any) -> Any:
-    return tuple(map(check_scope, _listed(scopes)))
+    return tuple(map(check_scope, _names(scopes)))
 
 
 def _check_sentences(scopes: Any) -> Any:
@@ -119,8 +172,14 @@ def _is_url(text: str, *, is_secure: bool = True) -> bool:
     except ValueError:
         return False
     is_plain = text.isascii() and text.isprintable() and not set(text) & set(' "\\<>?#@')
-    schemes = ("https", "http") if not is_secure or parts.hostname in LOOPBACK else ("https",)
+    schemes = ("https", "http") if not is_secure or is_this_machine(parts.hostname) else ("https",)
     return is_plain and has_port and bool(parts.hostname) and parts.scheme in schemes
+
+
+def _check_scopes_at_login(which: str) -> str:
+    if which not in ("needed", "all"):
+        raise ValueError(f'{which!r} is neither "needed" nor "all"')
+    return which
 
 
 def _listed(value: Any) -> Any:
@@ -135,6 +194,7 @@ def _check_rate(rate: str | None) -> str | None:
 
 Count = Annotated[int, Field(ge=1)]
 CountOrZero = Annotated[int, Field(ge=0)]
+Days = Annotated[int, Field(ge=1, le=MAX_TOKEN_DAYS)]
 Seconds = Annotated[float, Field(gt=0)]
 SecondsOrZero = Annotated[float, Field(ge=0)]
 Names = Annotated[tuple[str, ...], Field(strict=False)]
@@ -157,6 +217,10 @@ Scopes = Annotated[
 Algorithms = Annotated[
     tuple[Annotated[str, BeforeValidator(_check_algorithm)], ...], Field(strict=False)
 ]
+ScopeFormat = Annotated[str, AfterValidator(check_scope_format)]
+MetadataURLs = Annotated[dict[str, str], BeforeValidator(_check_metadata_urls)]
+TokenIssuers = Annotated[dict[str, tuple[str, ...]], BeforeValidator(_check_token_issuers)]
+TokenAudiences = Annotated[dict[str, tuple[str, ...]], BeforeValidator(_check_audiences)]
 Sentences = Annotated[dict[str, Any], BeforeValidator(_check_sentences)]
 """Texts, or lazy translations, by scope."""
 Hierarchy = Annotated[dict[str, tuple[str, ...]], BeforeValidator(_check_hierarchy)]
@@ -190,12 +254,23 @@ class Settings:
     scopes: Sentences = field(default_factory=dict)
     scope_hierarchy: Hierarchy = field(default_factory=dict)
     read_only_scopes: Scopes = ()
+    scopes_at_login: Annotated[str, AfterValidator(_check_scopes_at_login)] = "needed"
+    step_up_help: bool = True
+    refresh_grace_seconds: SecondsOrZero = 30
+    registration_rate: Annotated[str | None, AfterValidator(_check_rate)] = "100/h"
     oauth_user: str | Callable[..., Any] | None = None
     oauth_service_users: dict[str, str] = field(default_factory=dict)
     jwt_algorithms: Algorithms = JWT_ALGORITHMS
+    token_audiences: TokenAudiences = field(default_factory=dict)
+    token_issuers: TokenIssuers = field(default_factory=dict)
+    issuer_metadata: MetadataURLs = field(default_factory=dict)
+    scope_claims: Names = ("scope", "scp")
+    scope_format: ScopeFormat = AS_IT_IS
     introspection_url: str = ""
     introspection_client_id: str = ""
-    introspection_client_secret: str = ""
+    introspection_client_secret: str = field(default="", repr=False)  # for reports of errors
+    own_token_scopes: Scopes = ()
+    own_token_max_days: Days | None = 365
     allowed_origins: Origins = ()
     max_body_bytes: Count = 4 * 1024 * 1024
     max_json_values: Count = 100_000
@@ -203,6 +278,7 @@ class Settings:
     body_pause_seconds: Seconds = 20
     max_receiving_bytes: Count = 64 * 1024 * 1024
     max_result_bytes: Count = 4 * 1024 * 1024
+    file_link_seconds: Count = 600
     rate_limit: Annotated[str | None, AfterValidator(_check_rate)] = "600/m per process"
     rate_limit_cache: str = ""
     page_size: Count = 100
@@ -256,6 +332,7 @@ _IN_WORDS: Final[dict[Any, str]] = {
 }
 _WHY_NO_MORE: Final = {
     "session_cache_seconds": "for so long a session that has ended may still be let in",
+    "own_token_max_days": "it is a hundred years; None stands for ever",
     "anonymous_sessions_share": "it is a part of MAX_SESSIONS; write 0.5 for half of them",
 }
 
@@ -324,10 +401,15 @@ class SiteSettings(NamedTuple):
 
     use_x_forwarded_host: bool
     secure_ssl_redirect: bool
+    root_urlconf: Any
 
 
 def _read_site_settings() -> SiteSettings:
-    return SiteSettings(django_settings.USE_X_FORWARDED_HOST, django_settings.SECURE_SSL_REDIRECT)
+    return SiteSettings(
+        django_settings.USE_X_FORWARDED_HOST,
+        django_settings.SECURE_SSL_REDIRECT,
+        getattr(django_settings, "ROOT_URLCONF", ""),
+    )
 
 
 class _Current(dict[None, T]):

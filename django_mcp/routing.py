@@ -6,12 +6,16 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from django.urls import URLPattern, URLResolver, re_path
+from django.urls import URLPattern, URLResolver
+from django.urls.resolvers import RegexPattern
 
-from .http.request import Endpoint
+from .http.request import WANTED_TOOLS, Endpoint
 from .http.views import MCPView
 from .server.default_server import mcp
+from .server.file_links import FILE
+from .server.file_links import PATH as FILE_PATH
 from .server.registry import MCPServer
+from .server.tool_selection import PATH
 
 Chain = tuple[Any, ...]
 """Patterns, from the root's on, each of which matches what the one before it leaves of a path."""
@@ -31,7 +35,24 @@ def endpoint(
     own and ``DJANGO_MCP["AUTH"]``. ``name`` is the pattern's name, for ``reverse()``.
     """
     view = MCPView.as_view(server=server, auth=auth)
-    return re_path(rf"^{re.escape(route.strip('/'))}/?$", view, name=name)
+    return URLPattern(EndpointPattern(route.strip("/"), name), view, name=name)
+
+
+class EndpointPattern(RegexPattern):
+    """Matches the path of an endpoint, with and without a slash, and what may come after it.
+
+    That says which :mod:`tools <django_mcp.server.tool_selection>` a client wants to have, or
+    which :mod:`file <django_mcp.server.file_links>` it fetches.
+    """
+
+    def __init__(self, route: str, name: str | None) -> None:
+        path = re.escape(route)
+        behind = rf"(?P<{WANTED_TOOLS}>{PATH})?(?P<{FILE}>{FILE_PATH})?"
+        super().__init__(rf"^{path}{behind}/?$", name, is_endpoint=True)
+        self._shown = f"^{path}/?$"
+
+    def __str__(self) -> str:
+        return self._shown
 
 
 def find_endpoints(resolver: URLResolver) -> Iterator[tuple[Chain, Endpoint]]:

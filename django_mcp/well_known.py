@@ -41,9 +41,10 @@ from django.urls.resolvers import RegexPattern
 from .auth import ProtectedResource
 from .conf import get_settings
 from .http.protected_resource import WELL_KNOWN, find_resource
-from .http.request import Endpoint
+from .http.request import WANTED_TOOLS, Endpoint
 from .http.views import MCPView, as_it_stands, endpoint_of, outside_the_site
 from .routing import Place, leaves, path_of, rest_of
+from .server.file_links import FILE
 
 _PROTECTED_RESOURCE: Final = "oauth-protected-resource"
 _DOCUMENTS: Final = (_PROTECTED_RESOURCE, "oauth-authorization-server", "openid-configuration")
@@ -87,9 +88,11 @@ def _resource(
     if document != _PROTECTED_RESOURCE or not request.path_info.startswith(WELL_KNOWN):
         return None
     path = f"/{path}" if path else _only_path()
-    endpoint = _endpoint_at(path) if path else None
-    if endpoint is None:
+    match = _match_at(path) if path else None
+    endpoint = endpoint_of(match.func) if match is not None else None
+    if match is None or endpoint is None:
         return None
+    path = path.rstrip("/").removesuffix(match.kwargs.get(WANTED_TOOLS, ""))
     try:
         settings, host = get_settings(), request.get_host()
     except (ImproperlyConfigured, DisallowedHost):
@@ -106,11 +109,21 @@ def _only_path() -> str:
     return path if rest_of(path, chains[0]) is not None else ""
 
 
-def _endpoint_at(path: str) -> Endpoint | None:
+def endpoint_at(path: str) -> Endpoint | None:
+    """Return the endpoint that the site has at a path, below the script prefix."""
+    match = _match_at(path)
+    # What chooses among its tools is no endpoint of its own.
+    if match is None or match.kwargs.get(WANTED_TOOLS):
+        return None
+    return endpoint_of(match.func)
+
+
+def _match_at(path: str) -> ResolverMatch | None:
     try:
-        return endpoint_of(get_resolver(get_urlconf()).resolve(path).func)
+        match = get_resolver(get_urlconf()).resolve(path)
     except Resolver404:
         return None
+    return None if FILE in match.kwargs else match
 
 
 def _preflight(request: HttpRequest) -> HttpResponse:

@@ -13,11 +13,12 @@ from django.conf import settings
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
-# It cannot be imported without the settings of a site with tenants. Nothing of it is linked to.
-sys.modules["django_tenants"] = None  # type: ignore[assignment]
+# Importing them needs the settings of a site that has them. Nothing of them is linked to.
+sys.modules |= {"allauth": None, "django_tenants": None, "wagtail": None}  # type: ignore[dict-item]
 # What docstrings and snippets import may define models; nothing asks a database.
 DJANGO_APPS = [f"django.contrib.{name}" for name in ("admin", "auth", "contenttypes")]
-settings.configure(INSTALLED_APPS=[*DJANGO_APPS, "django_mcp", "django_mcp.contrib.tokens"])
+OUR_APPS = [f"django_mcp{name}" for name in ("", ".contrib.tokens", ".contrib.oauth")]
+settings.configure(INSTALLED_APPS=[*DJANGO_APPS, *OUR_APPS, "oauth2_provider"])
 django.setup()
 
 import django_mcp  # noqa: E402
@@ -57,7 +58,10 @@ nitpick_ignore_regex = [
     # Types that annotations alone use, and bases that nobody names.
     ("py:class", r"BaseForm"),
     ("py:class", r"django\.utils\.functional\.Promise"),
-    ("py:class", r"django_mcp\.[\w.]+\.(F|T|AuthFlow|Decorator|Question|Connection|\w*Options)"),
+    (
+        "py:class",
+        r"django_mcp\.[\w.]+\.(F|T|AuthFlow|(Class)?Decorator|Question|Connection|\w*Options)",
+    ),
 ]
 
 # What `$ ` precedes, without it and without what the command has printed.

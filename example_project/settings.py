@@ -33,7 +33,10 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "oauth2_provider",
+    "rest_framework",
     "django_mcp",
+    "django_mcp.contrib.oauth",
     "django_mcp.contrib.tokens",
     "example_project.support",
 ]
@@ -63,6 +66,7 @@ TEMPLATES = [
 ]
 
 ROOT_URLCONF = "example_project.urls"
+LOGIN_URL = "login"
 ASGI_APPLICATION = "example_project.asgi.application"
 WSGI_APPLICATION = "example_project.wsgi.application"
 
@@ -89,8 +93,20 @@ USE_TZ = True
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
 
+# Where people reach the desk: what tokens are issued by, and for.
+SITE = os.environ.get("DJANGO_SITE") or f"http://127.0.0.1:{os.environ.get('PORT') or 8000}"
+
 DJANGO_MCP = {
     "AUTH": "example_project.support.auth.demo_auth",
+    "BASE_URL": SITE,
+    "AUTHORIZATION_SERVERS": SITE,
+    "SCOPES": {
+        "desk:read": "Tickets, customers and articles",
+        "desk:write": "Tickets: answer, assign, close and refund them",
+    },
+    "BASE_SCOPES": ["desk:read"],
+    "READ_ONLY_SCOPES": ["desk:read"],
+    "SCOPE_HIERARCHY": {"desk:write": ["desk:read"]},
     "PATH": "mcp",
     "SERVER_NAME": "support-desk",
     "SERVER_VERSION": "1.0",
@@ -100,4 +116,29 @@ DJANGO_MCP = {
         "Public replies reach the customer at once; internal notes do not. "
         "The resource desk://guide holds the house rules."
     ),
+}
+
+# As `manage.py mcp oauth-setup` prints it; on a machine without Internet set DJANGO_FETCHES=0.
+OAUTH2_PROVIDER = {
+    "OIDC_ISS_ENDPOINT": SITE,
+    "OAUTH2_VALIDATOR_CLASS": "django_mcp.contrib.oauth.dot.validator.Validator",
+    "SCOPES_BACKEND_CLASS": "django_mcp.contrib.oauth.dot.site.Scopes",
+    "DCR_ENABLED": True,
+    "DCR_REGISTRATION_PERMISSION_CLASSES": ["oauth2_provider.dcr.AllowAllDCRPermission"],
+    "CIMD_ENABLED": environment.flag("DJANGO_FETCHES", default=True),
+    "CIMD_REGISTRATION_PERMISSION_CLASSES": [
+        "django_mcp.contrib.oauth.dot.documents.OnConsentPage",
+    ],
+    "CIMD_METADATA_FETCHER": "django_mcp.contrib.oauth.dot.documents.Fetcher",
+    "ALLOWED_REDIRECT_URI_SCHEMES": ["https", "http", "cursor", "vscode", "vscode-insiders"],
+    "ALLOW_LOCALHOST_LOOPBACK": True,
+    "ACCESS_TOKEN_EXPIRE_SECONDS": 60 * 60,
+    "REFRESH_TOKEN_EXPIRE_SECONDS": 30 * 24 * 60 * 60,
+    "REFRESH_TOKEN_REUSE_PROTECTION": True,
+    "COMPLIANT_BCP_RFC9700_TOKEN_STORAGE": True,
+    "COMPLIANT_BCP_RFC9700_IMPLICIT_GRANT": True,
+    "COMPLIANT_BCP_RFC9700_PASSWORD_GRANT": True,
+    "COMPLIANT_BCP_RFC9700_PKCE_METHOD": True,
+    "COMPLIANT_BCP_RFC9700_ACCESS_TOKEN_TRANSPORT": True,
+    "COMPLIANT_BCP_RFC9700_AUTHZ_RESPONSE_ISS": True,
 }

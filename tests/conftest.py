@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
@@ -34,6 +35,8 @@ SLOW = (
     "client/test_time.py",
     "clients",
     "delivery",
+    "doctor/test_connection.py",
+    "doctor/test_own_endpoint.py",
     "docs/test_errors.py",
     "docs/test_snippets.py",
     "example/test_demo.py",
@@ -64,16 +67,34 @@ SLOW = (
 """What `make test` leaves out, below this folder: most of it starts processes, or waits."""
 SLOW_ENTRANCES = ("asgi",)
 """Of the ways to the endpoint, the one that takes a loop and a thread for each request."""
+OTHER_DOORS = {"entrance": ("wsgi", "asgi"), "application": ("view",)}
+"""By the name of the parameter, the ways to the endpoint that write the rows that the mount writes.
+
+SQLite shows each of them; a further database has nothing to tell of which way a request came.
+"""
+CONNECTIONS = (
+    "delivery/test_connections.py",
+    "delivery/test_outages.py",
+    "delivery/test_transactions.py",
+)
+"""Where it does, below this folder: its connections break, are too many, or have a transaction."""
 AS_WRITTEN = deepcopy(settings.DJANGO_MCP)
+
+# A shell has what it starts in the background ignore Ctrl-C, and so would the servers of the tests.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is slow, before it is chosen by its marks."""
+    """Mark what is slow, and what comes by another door, before it is chosen by its marks."""
     for item in items:
         parameters = item.callspec.params if hasattr(item, "callspec") else {}
         if parameters.get("entrance") in SLOW_ENTRANCES or _is_slow(item.path):
             item.add_marker(pytest.mark.slow)
+        is_other = any(parameters.get(name) in doors for name, doors in OTHER_DOORS.items())
+        if is_other and not _is_among(CONNECTIONS, item.path):
+            item.add_marker(pytest.mark.other_door)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -82,9 +103,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if leaves_out and _is_slow(collection_path) else None
 
 
-@cache
 def _is_slow(path: Path) -> bool:
-    return any(map(path.relative_to(ROOT).is_relative_to, SLOW))
+    return _is_among(SLOW, path)
+
+
+@cache
+def _is_among(places: tuple[str, ...], path: Path) -> bool:
+    return any(map(path.relative_to(ROOT).is_relative_to, places))
 
 
 @pytest.fixture(scope="session")

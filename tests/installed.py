@@ -12,11 +12,16 @@ from importlib.resources import files
 from pathlib import Path
 
 import django
+from django.apps import apps
 from django.contrib.staticfiles import finders
 from django.core.management import call_command
 from django.template.loader import get_template
 
-APPS = ("django_mcp", "django_mcp.contrib.tokens")
+DOT = tuple(f"django_mcp.contrib.oauth.{name}" for name in ("dot", "urls"))
+"""What cannot be imported where django-oauth-toolkit is not installed as an app."""
+ALLAUTH = "django_mcp.contrib.oauth.allauth"
+"""Of which some cannot be imported where allauth is not installed as an app."""
+APPS = ("django_mcp", "django_mcp.contrib.oauth", "django_mcp.contrib.tokens")
 
 
 def main(prefix: str) -> None:
@@ -26,6 +31,10 @@ def main(prefix: str) -> None:
     place = Path(package.__file__ or "").resolve().parent
     assert place.is_relative_to(Path(prefix).resolve()), f"{place} is not below {prefix}"
     names = [each.name for each in pkgutil.walk_packages(package.__path__, "django_mcp.")]
+    if not apps.is_installed("oauth2_provider"):
+        names = [each for each in names if not each.startswith(DOT)]
+    if not apps.is_installed(ALLAUTH):
+        names = [each for each in names if not each.startswith(f"{ALLAUTH}.")]
     for name in names:
         importlib.import_module(name)
     assert (place / "py.typed").is_file()

@@ -12,6 +12,7 @@ SECRET_KEY = "for tests only"
 DEBUG = False
 ALLOWED_HOSTS = ["testserver", "localhost", "127.0.0.1", "[::1]"]
 USE_TZ = True
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 ROOT_URLCONF = "tests.site.urls"
 DATABASES = {"default": database_from_url(os.environ.get("DATABASE_URL", ""))}
 INSTALLED_APPS = [
@@ -21,8 +22,12 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.sessions",
     "django_mcp",
+    "django_mcp.contrib.oauth",
     "django_mcp.contrib.tokens",
     "tests.site",
+    "tests.model_tools.desk",
+    "tests.tutorials.employees",
+    "tests.tutorials.snippets",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",

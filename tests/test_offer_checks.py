@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any
 
 import pytest
+from django.apps import apps
+from django.contrib.admin import AdminSite
+from django.contrib.auth.models import Group
 from django.core.checks import run_checks
 from django.test import override_settings
 from pydantic import create_model
 
-from django_mcp import Ask, Elicit, MCPServer, endpoint
+from django_mcp import Ask, Elicit, MCPServer, ModelTools, endpoint
 from django_mcp.checks import check_servers
+from django_mcp.doctor.tools import finds_rows
+from django_mcp.model_tools.generic.chosen_models import holds_credentials
 from django_mcp.server.default_server import mcp
 from tests.support.sites import urlconf
 
@@ -128,3 +134,85 @@ def test_each_warning_names_the_tool_and_the_cure_and_can_be_silenced(settings):
     silenced = [each for each in run_checks(tags=["urls"]) if each in messages]
     assert silenced
     assert all(each.is_silenced() for each in silenced)
+
+
+def with_tools_of(count: int) -> MCPServer:
+    server = MCPServer("shop")
+    for number, model in enumerate(apps.get_models()[:count]):
+        key = model._meta.pk.name
+        options = {"fields": [key], "name": f"t{number}", "plural": f"t{number}s"}
+        server.model(model)(type("T", (ModelTools,), {**options, "allow_secret": [key]}))
+    return server
+
+
+@pytest.mark.parametrize(("count", "expected"), [(12, []), (13, ["django_mcp.W055"])])
+def test_tools_of_many_models_cost_more_than_five_for_all(count: int, expected: list[str]):
+    assert ids(with_tools_of(count)) == expected
+
+
+@pytest.mark.parametrize(("count", "expected"), [(12, []), (13, ["django_mcp.W055"])])
+def test_tools_of_many_admins_count_as_well(count: int, expected: list[str]):
+    server, site = MCPServer("shop"), AdminSite()
+    models = [each for each in apps.get_models() if not holds_credentials(each)][:count]
+    assert len(models) == count
+    for number, model in enumerate(models):
+        site.register(model)
+        server.admin(model, site=site, name=f"t{number}", plural=f"t{number}s")
+    assert ids(server) == expected
+
+
+def test_five_tools_for_many_models_are_no_tools_of_many_models():
+    server, site = MCPServer("shop"), AdminSite()
+    models = [each for each in apps.get_models() if not holds_credentials(each)]
+    assert len(models) > 13
+    site.register(models)
+    server.admin_site(site, models=["*"])
+    assert ids(server) == []
+
+
+def test_the_costs_of_tools_for_each_model_are_told_in_figures():
+    server = with_tools_of(14)
+    with override_settings(ROOT_URLCONF=urlconf(endpoint("a", server=server))):
+        (message,) = (each for each in check_servers() if each.id == "django_mcp.W055")
+    tools = [tool.description for tool in server.tools]
+    size = sum(len(json.dumps(tool, separators=(",", ":"))) for tool in tools)
+    assert message.msg == (
+        f"The server 'shop' has 28 tools for 14 models, which take {size:,} characters of its list "
+        f"({size // 4:,} tokens). Five tools for any number of models would take 3,000 (750)."
+    )
+    assert "mcp.admin_site(admin.site, models=[...])" in message.hint
+    assert "SILENCED_SYSTEM_CHECKS" in message.hint
+
+
+def test_a_model_with_several_kinds_of_tools_is_one_model():
+    server = with_tools_of(12)
+    again = {"fields": ["id"], "name": "again", "plural": "all_again"}
+    server.model(Group)(type("T", (ModelTools,), again))
+    assert Group in {each.model for each in server.models[:-1]}
+    assert ids(server) == []
+
+
+@pytest.mark.parametrize(("models", "expected"), [(12, []), (13, ["django_mcp.W055"])])
+def test_a_model_with_tools_of_its_own_and_of_its_admin_is_one_model(
+    models: int, expected: list[str]
+):
+    server, site = with_tools_of(models), AdminSite()
+    site.register(Group)
+    assert Group in {each.model for each in server.models}
+    server.admin(Group, site=site, name="admin_group", plural="admin_groups", write=["update"])
+    assert {"find_admin_groups", "update_admin_group"} <= {tool.key for tool in server.tools}
+    assert ids(server) == expected
+
+
+def test_the_doctor_knows_such_tools_from_outside():
+    server, site, both = with_tools_of(1), AdminSite(), AdminSite()
+    for each in (site, both):
+        each.register(Group)
+    server.admin(Group, site=site)
+    server.admin_site(both, models=["*"])
+    described = [tool.description for tool in server.tools]
+    assert [each["name"] for each in described if finds_rows(each)] == ["find_groups", "find_t0s"]
+
+
+def test_other_tools_do_not_count_as_tools_of_models():
+    assert ids(serving(30, description="x" * 500)) == []

@@ -108,6 +108,27 @@ def test_clients_are_told(settings, site, revision):
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("method", ["server/discover", "tools/list"])
+def test_what_was_said_of_another_urlconf_is_not_said_again(settings, site, method):
+    """As where a site's tests have several: ``override_settings(ROOT_URLCONF=...)``."""
+    site.write('__version__ = "2.7"\n')
+    here = settings.ROOT_URLCONF
+    settings.DJANGO_MCP = {"AUTH": "django_mcp.auth.public"}
+    server = MCPServer("unversioned", auth=public)
+
+    @server.tool
+    def nothing() -> None:
+        """Do nothing."""
+
+    def told(urlconf: str) -> str:
+        settings.ROOT_URLCONF = urlconf
+        meta = MCPClient(server, revision="2026-07-28").request(method).result["_meta"]
+        return meta["io.modelcontextprotocol/serverInfo"]["version"]
+
+    assert [told("tests.site.urls"), told(here), told("tests.site.urls")] == ["0", "2.7", "0"]
+
+
+@pytest.mark.django_db
 def test_clients_are_not_told_the_version_of_this_package(settings):
     settings.DJANGO_MCP = {"AUTH": "django_mcp.auth.public"}
     told = MCPClient().initialize().result["serverInfo"]["version"]

@@ -23,7 +23,10 @@ INSTALLED_APPS = [
 ]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 DATABASES = {"default": database_from_url(os.environ.get("DATABASE_URL", ""))}
-DATABASES["default"]["CONN_MAX_AGE"] = None
+if os.environ.get("DATABASE_POOL"):
+    DATABASES["default"]["OPTIONS"]["pool"] = True
+else:
+    DATABASES["default"]["CONN_MAX_AGE"] = None
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": True,

@@ -6,10 +6,13 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
-from asgiref.sync import async_to_sync, iscoroutinefunction
+from asgiref.sync import iscoroutinefunction
+from django.contrib.auth import get_user
 from django.http import HttpRequest
+from django.utils.functional import SimpleLazyObject
 from django.utils.module_loading import import_string
 
+from ..native_threads import waiting_for
 from ..protocol.headers import bearer_token
 from .principal import Principal
 from .refusal import Refusal
@@ -47,6 +50,7 @@ class AnyOf:
         """Return what the first member says that knows the credentials; else the refusal of all."""
         refusals: list[Refusal] = []
         shown = bearer_token(request.headers)
+        user = vars(request).get("user")
         for auth in self.callables:
             if shown and not getattr(auth, "reads_authorization", True):
                 # Who shows a token is held to it, and let in by nothing that does not look at it.
@@ -59,6 +63,7 @@ class AnyOf:
             if not isinstance(verdict, Refusal) or verdict.recognised:
                 return verdict
             refusals.append(verdict)
+            _give_back(request, user)
         return _joint(refusals)
 
 
@@ -76,7 +81,18 @@ def any_of(*auths: str | Callable[..., Any]) -> Any:
 
 
 def _ask(auth: Callable[..., Any], request: HttpRequest) -> Any:
-    return async_to_sync(auth)(request) if _is_async(auth) else auth(request)
+    return waiting_for(auth)(request) if _is_async(auth) else auth(request)
+
+
+def _give_back(request: HttpRequest, user: Any) -> None:
+    """Let ``request.user`` be whom Django knows: ``user``, or at the mount whoever that is.
+
+    REST framework puts there whom it has found, also if that is nobody.
+    """
+    if user is not None:
+        request.user = user
+    elif "user" in vars(request):
+        vars(request)["user"] = SimpleLazyObject(lambda: get_user(request))
 
 
 def _is_async(auth: Any) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.utils.functional import Promise
+
 from ..current_partition import current_partition
 
 Guard = Callable[[Any], bool]
@@ -38,6 +40,18 @@ class Principal:
     """Whether the credentials are good for nothing but reading, whatever their scopes."""
     credential: Any = field(default=None, compare=False, repr=False)
     """What ``recheck`` needs to know of how the caller came in; kept while something is open."""
+    advice: str | Promise = field(default="", compare=False, repr=False)
+    """What people do for other credentials, where it does not help that their client logs in again:
+    the beginning of a sentence such as "ask the shop for a token", which goes on with what that
+    must be good for. It is told to callers whose credentials do not suffice."""
+    on_insufficient_scope: Callable[[Principal], None] | None = field(
+        default=None, compare=False, repr=False
+    )
+    """Called with the principal before a request is refused for want of scopes, where it may wait
+    for a database. It must not raise."""
+    comes_back: bool = field(default=False, compare=False, repr=False)
+    """Whether the caller is to show credentials anew from time to time, since nobody tells when
+    these end. Else ``subscriptions/listen`` would go on for ever with a token that has expired."""
 
     @property
     def user_id(self) -> str:

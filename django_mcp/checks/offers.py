@@ -9,23 +9,19 @@ from typing import Any, Final
 from django.core.checks import CheckMessage
 from django.core.checks import Warning as CheckWarning
 
+from ..doctor.known_clients import (
+    CHARACTERS_IN_A_TOKEN,
+    CURSOR_TOOLS,
+    DESCRIPTION_CHARACTERS,
+    LIST_TOKENS,
+    NAME_CHARACTERS,
+    ROOT_KEYWORDS,
+    VSCODE_TOOLS,
+)
+from ..doctor.many_models import GENERIC_CHARACTERS, MANY_MODELS
 from ..server.json_schema import grows_too_large
 from ..server.primitives import Tool
 from ..server.registry import MCPServer
-
-#: Models take names of 64 characters, and clients write the server's name in front.
-NAME_CHARACTERS: Final = 56
-#: Claude Code cuts descriptions and instructions here, without a word.
-DESCRIPTION_CHARACTERS: Final = 2_048
-#: Cursor shows its model no more tools, of all servers together.
-CURSOR_TOOLS: Final = 40
-#: VS Code refuses to send a request with more tools.
-VSCODE_TOOLS: Final = 128
-#: A tenth of a context of 200,000, from where Claude Code searches tools instead of reading them.
-LIST_TOKENS: Final = 20_000
-CHARACTERS_IN_A_TOKEN: Final = 4
-#: What the interfaces of models refuse at the root of a tool's arguments.
-ROOT_KEYWORDS: Final = ("oneOf", "anyOf", "allOf", "not", "enum")
 
 NAME_HINT: Final = (
     "Give it a shorter name=: clients write the server's name in front, and models take 64 "
@@ -53,6 +49,11 @@ DEFINITIONS_HINT: Final = (
     "Written out in full it would have more than four times its size, and several clients cannot "
     "follow references. Take less deeply nested models, or ids of what is nested."
 )
+MODELS_HINT: Final = (
+    "Offer them by mcp.admin_site(admin.site, models=[...]), which makes five tools that do for "
+    "all models what these do for one each, and keep tools of their own for the few that are used "
+    'most. If models are to see all of them, add "django_mcp.W055" to SILENCED_SYSTEM_CHECKS.'
+)
 
 
 def check_offers(servers: Sequence[MCPServer]) -> Iterator[CheckMessage]:
@@ -64,6 +65,7 @@ def check_offers(servers: Sequence[MCPServer]) -> Iterator[CheckMessage]:
         yield from _check_length(server.instructions, about)
         yield from _check_number(server)
         yield from _check_tokens(server)
+        yield from _check_models(server)
 
 
 def _check_tool(tool: Tool, label: str) -> Iterator[CheckMessage]:
@@ -109,6 +111,21 @@ def _check_tokens(server: MCPServer) -> Iterator[CheckMessage]:
             f"({characters:,} characters)."
         )
         yield CheckWarning(message, hint=TOKENS_HINT, id="django_mcp.W014")
+
+
+def _check_models(server: MCPServer) -> Iterator[CheckMessage]:
+    of_one = [each for each in server.models if each.tool_names]
+    models = {each.model for each in of_one}
+    tools = [server.find_tool(name) for each in of_one for name in each.tool_names]
+    characters = sum(_length(tool.description) for tool in tools if tool is not None)
+    if len(models) > MANY_MODELS and characters > GENERIC_CHARACTERS:
+        message = (
+            f"The server {server.name!r} has {len(tools)} tools for {len(models)} models, which "
+            f"take {characters:,} characters of its list ({characters // CHARACTERS_IN_A_TOKEN:,} "
+            f"tokens). Five tools for any number of models would take {GENERIC_CHARACTERS:,} "
+            f"({GENERIC_CHARACTERS // CHARACTERS_IN_A_TOKEN:,})."
+        )
+        yield CheckWarning(message, hint=MODELS_HINT, id="django_mcp.W055")
 
 
 def _length(description: dict[str, Any]) -> int:

@@ -16,6 +16,7 @@ from django.urls import get_resolver
 from ..routing import find_endpoints
 from ..server.default_server import mcp
 from ..server.registry import MCPServer
+from .apps import check_apps
 from .offers import check_offers
 from .settings import are_settings_valid, check_auth_path
 
@@ -48,6 +49,8 @@ def check_servers(**kwargs: Any) -> list[CheckMessage]:
         *_check_emptiness(list(dict.fromkeys(endpoint.server for endpoint in endpoints))),
         *_check_permissions(servers),
         *check_offers(servers),
+        *check_apps(servers),
+        *(found for each in servers for model in each.models for found in model.check()),
     ]
 
 

@@ -97,6 +97,9 @@ REPLACEMENTS: Final = {
     ),
     "hijack.middleware.HijackUserMiddleware": _IN_AUTH,
     "oauth2_provider.middleware.OAuth2TokenMiddleware": _IN_AUTH,
+    "oscar.apps.basket.middleware.BasketMiddleware": (
+        "It sets request.basket and request.strategy; make both in your tools, of the caller."
+    ),
     "reversion.middleware.RevisionMiddleware": f"{_IN_TOOLS}reversion.create_revision().",
     "simple_history.middleware.HistoryRequestMiddleware": (
         f"{_IN_TOOLS}set _history_user of what is saved to ctx.user."

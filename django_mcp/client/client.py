@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version as installed_version
@@ -36,7 +38,7 @@ from ..protocol import headers as names
 from ..protocol.errors import ErrorCode
 from ..protocol.versions import BY_NAME
 from .auth import Auth
-from .bounds import Deadline, Limits
+from .bounds import DEADLINE, Deadline, Limits
 from .catalog import KnownTools, PagedList, validated
 from .change_iterator import ChangeFilter, Changes
 from .errors import ClientClosed, ClientError, RemoteError
@@ -48,6 +50,8 @@ from .remote_endpoint import RemoteAddress, RemoteEndpoint
 log = logging.getLogger("django_mcp.client")
 
 DISTRIBUTION: Final = "django-mcp-endpoints"
+UNWINDING_SECONDS: Final = 1.0
+"""How long calls, which closing the client has ended, may take to leave their connections."""
 
 
 class Client:
@@ -164,7 +168,16 @@ class Client:
                 await server.close()
         finally:
             if endpoint is not None:
+                await self._until_calls_have_ended()
                 await endpoint.close()
+
+    async def _until_calls_have_ended(self) -> None:
+        """Wait for other calls, for a moment: httpx forgets a connection that is still being made
+        when it is closed.
+        """
+        end = time.monotonic() + UNWINDING_SECONDS
+        while self._deadlines - {DEADLINE.get()} and time.monotonic() < end:
+            await asyncio.sleep(0.001)
 
     @property
     def _open_server(self) -> RemoteServer:

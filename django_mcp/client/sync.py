@@ -25,7 +25,7 @@ from .change_iterator import Change, Changes, no_more_changes
 from .client import Client
 from .errors import ClientClosed
 from .handlers import OnElicit, OnElicitURL, OnLog, OnSample, Roots
-from .user_functions import WAITING_THREAD, WaitingThread
+from .user_functions import WaitingThread
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -78,14 +78,10 @@ class LoopThread:
         """Run a coroutine there and wait for it, running here what it hands over meanwhile."""
         waiting = WaitingThread()
 
-        async def call() -> T:
-            WAITING_THREAD.set(waiting)
-            return await work()
-
         with self._lock:
             if self._calls is None:
                 raise _closed()
-            future = asyncio.run_coroutine_threadsafe(call(), self._loop)
+            future = asyncio.run_coroutine_threadsafe(waiting.serve(work), self._loop)
             self._calls.add(future)
         try:
             return waiting.wait_for(future)

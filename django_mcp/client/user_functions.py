@@ -2,7 +2,8 @@
 
 A coroutine function runs on the loop. A plain one would block it, and may use Django's ORM, which
 refuses to work there: so it runs in the thread that waits for the call, if there is one, with that
-thread's connection and transaction, and else in a worker thread.
+thread's connection and transaction, and else in a worker thread. What a coroutine function gives to
+``sync_to_async``, as the ORM does, runs where a plain one would.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import contextvars
 import inspect
 import logging
 import queue
+import sys
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future
 from functools import partial
 from typing import Any, TypeVar
 
@@ -49,7 +51,7 @@ async def report(function: Callable[..., Any], *arguments: Any) -> None:
         log.exception("%r failed", function)
 
 
-class WaitingThread:
+class WaitingThread(Executor):
     """A thread that waits for a call on the loop, and meanwhile runs what is handed to it."""
 
     def __init__(self) -> None:
@@ -72,6 +74,42 @@ class WaitingThread:
         self._jobs.put(job)
         return await result
 
+    async def serve(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run ``work`` on the loop; plain functions for which it waits run in the thread.
+
+        Else ``sync_to_async`` would wait for the thread that the context of the caller names, as
+        that of a request: the very one that waits.
+        """
+        WAITING_THREAD.set(self)
+        asgiref = _asgiref()
+        if asgiref is None:
+            return await work()
+        async with asgiref.ThreadSensitiveContext(executor=self):
+            return await work()
+
+    def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """Have a function run in the thread; for ``sync_to_async``, called on the loop."""
+        future: Future[T] = Future()
+
+        def job() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            # What async_to_sync goes by: the thread's own loop is another one than the client's.
+            noted = vars(_asgiref().SyncToAsync.threadlocal)
+            before = dict(noted)
+            try:
+                result = function(*args, **kwargs)
+            except Exception as error:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+            finally:
+                noted.clear()
+                noted.update(before)
+
+        self._jobs.put(job)
+        return future
+
     def wait_for(self, future: Future[T]) -> T:
         """Wait for a call, and do the jobs that come until it ends; called in the thread."""
         future.add_done_callback(lambda _: self._jobs.put(None))
@@ -82,6 +120,13 @@ class WaitingThread:
             future.cancel()
             raise
         return future.result()
+
+
+def _asgiref() -> Any:
+    """Return what makes ``sync_to_async``, if it is in use: the client itself needs no Django, and
+    no context names a thread before somebody has imported this.
+    """
+    return sys.modules.get("asgiref.sync")
 
 
 def _copy_outcome(done: Future[T], result: asyncio.Future[T]) -> None:
@@ -108,6 +153,8 @@ class BackgroundTasks:
         if not within_call:
             # The thread that waits for this call does not wait for what outlasts it.
             context.run(WAITING_THREAD.set, None)
+            if (asgiref := _asgiref()) is not None:
+                context.run(asgiref.SyncToAsync.thread_sensitive_context.set, None)
             context.run(DEADLINE.set, None)
         task = asyncio.get_running_loop().create_task(work, context=context)
         self._running.add(task)

@@ -48,10 +48,11 @@ of all tenants, and tries again.
 SET_PATH: Final = (
     "SELECT set_config('search_path', %s, false), set_config('lock_timeout', %s, false)"
 )
-APPS_HINT: Final = (
-    'Put "django_mcp", and "django_mcp.contrib.tokens" if you use it, into TENANT_APPS and not '
-    "into SHARED_APPS, and run migrate_schemas."
-)
+IN_ERROR: Final = 3
+"""The state of a transaction that has failed, as libpq numbers them."""
+APPS_HINT: Final = "Put it into TENANT_APPS and not into SHARED_APPS, and run migrate_schemas."
+LOGINS: Final = (f"{APP}.contrib.oauth", "oauth2_provider")
+"""Apps that together log clients in."""
 
 
 class TenantSchemas(Partitions):
@@ -155,14 +156,11 @@ class TenantSchemas(Partitions):
     def check(self) -> Iterable[CheckMessage]:
         """Check where this app is installed, and which database its rows are in."""
         shared, for_tenants = _apps_lists()
-        for app in (APP, f"{APP}.contrib.tokens"):
-            config = _named(app, settings.INSTALLED_APPS)
-            if config is None:
-                continue
-            if app == APP and not any(_named(app, apps) for apps in for_tenants):
+        for app in _apps_with_rows_of_users():
+            if not any(_named(app, apps) for apps in for_tenants):
                 message = f"{app!r} is not in TENANT_APPS, so that tenants have none of its tables."
                 yield Error(message, hint=APPS_HINT, id="django_mcp.E021")
-            if app == APP and _named(app, shared):
+            if _named(app, shared):
                 message = (
                     f"{app!r} is in SHARED_APPS: its rows have keys to users, whom the public "
                     "schema need not have, and a tenant without tables would use those there."
@@ -237,6 +235,13 @@ def _apps_lists() -> tuple[Collection[str], list[Collection[str]]]:
     return types[public]["APPS"], [each["APPS"] for name, each in types.items() if name != public]
 
 
+def _apps_with_rows_of_users() -> Iterator[str]:
+    """Return the apps whose tables must be each tenant's own."""
+    yield APP
+    if all(_named(app, settings.INSTALLED_APPS) for app in LOGINS):
+        yield from LOGINS
+
+
 def _named(app: str, apps: Collection[str]) -> str | None:
     """Return how ``app`` is named among ``apps``: perhaps by its configuration."""
     return next((each for each in apps if each == app or each.startswith(f"{app}.apps.")), None)
@@ -273,6 +278,8 @@ def _set_path_once(connection: Any) -> None:
     in_general = getattr(connection, "_handle_search_path", None)
     if in_general is None or "_handle_search_path" in vars(connection):
         return
+    _leave_pool(connection)
+    commit_in_general = connection._commit
 
     def set_path(cursor: Any = None) -> None:
         wanted = connection._get_cursor_search_paths()
@@ -293,4 +300,22 @@ def _set_path_once(connection: Any) -> None:
         finally:
             connection._setting_search_path = False
 
-    connection._handle_search_path = set_path
+    def commit() -> None:
+        # What has failed is rolled back, with the path that was set in it, although nobody says so:
+        # the error may have been caught where it was raised, and COMMIT gives none.
+        server = connection.connection
+        if server is not None and server.info.transaction_status == IN_ERROR:
+            connection.search_path_set_schemas = None
+        commit_in_general()
+
+    connection._handle_search_path, connection._commit = set_path, commit
+
+
+def _leave_pool(connection: Any) -> None:
+    """Have a connection be its thread's own: who got it next from a pool would wait for locks no
+    longer than the bookkeeping does.
+    """
+    configured, options = connection.settings_dict, connection.settings_dict["OPTIONS"]
+    if options.get("pool") and not connection.in_atomic_block:
+        connection.close()
+        connection.settings_dict = {**configured, "OPTIONS": {**options, "pool": None}}

@@ -25,6 +25,8 @@ from ..protocol.lifecycle import SessionInfo
 from ..protocol.messages import Batch, Invalid, Message
 from ..protocol.values import MANY_VALUES, exceeds, most_values
 from ..server.function_call import Runner
+from ..server.registry import MCPServer
+from ..server.tool_selection import toolset_in
 from ..store.database import unavailable
 from ..store.ledger import ledger
 from ..store.sessions.finding import digest, find_sessions
@@ -72,6 +74,8 @@ async def authenticate(
     """Ask ``AUTH`` who the caller is."""
     server = endpoint.server
     name = server.name
+    if request.wanted_tools[0]:
+        _check_toolset(toolset_in(request.wanted_tools[0]), server)
     auth = endpoint.auth or server.auth or settings.auth
     if auth is None:
         logger.error('Refused: DJANGO_MCP["AUTH"] is not set; see the system check django_mcp.E001')
@@ -218,10 +222,18 @@ def _same_origin(origin: str, host: str, request: IncomingRequest) -> bool:
     return origin.lower().removesuffix(f":{port}") == own.lower()
 
 
+def _check_toolset(name: str, server: MCPServer) -> None:
+    """Refuse a URL that names a toolset which is not there."""
+    if name and name not in server.toolsets:
+        raise refusal(404, f"There is no toolset {name!r} here; `manage.py mcp list` shows them")
+
+
 def _resource(
     request: IncomingRequest, endpoint: Endpoint, settings: Settings
 ) -> ProtectedResource | None:
-    path = protected_resource.path_below_prefix(request.path)
+    # The tools that a client wants make no other resource of an endpoint.
+    path = request.path.rstrip("/").removesuffix(request.wanted_tools[0])
+    path = protected_resource.path_below_prefix(path)
     return protected_resource.find_resource(
         endpoint, settings, host=request.host(), is_secure=request.secure, path=path
     )

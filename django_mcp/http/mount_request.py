@@ -20,11 +20,13 @@ from django.utils.functional import SimpleLazyObject, cached_property
 
 from ..conf import get_site_settings
 from ..protocol.headers import SESSION_ID
+from ..server.exchange import WantedTools
 from .event_stream import ON_LOOP
 from .replies import Refused
 from .report_filter import report_filter
 from .request import (
     SESSION_ID_VARIABLE,
+    WANTED_TOOLS,
     BodyTooLarge,
     allowed_hosts,
     is_host_among,
@@ -111,6 +113,12 @@ class MountRequest:
         self.protocol_version = sent(b"mcp-protocol-version")
         self.mcp_method = sent(b"mcp-method")
         self.mcp_name = sent(b"mcp-name")
+        self.wanted_tools: WantedTools = (
+            match.kwargs.get(WANTED_TOOLS, ""),
+            sent(b"x-mcp-toolsets"),
+            sent(b"x-mcp-tools"),
+            sent(b"x-mcp-readonly"),
+        )
 
     @property
     def secure(self) -> bool:
@@ -193,7 +201,10 @@ class LightRequest(ASGIRequest):
 
     def __getattr__(self, name: str) -> Any:
         if self.__dict__.get("_whole", True):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}: no middleware has run "
+                "at the mount. Make it in the function that needs it, or have the view serve this."
+            )
         self._become_whole()
         return getattr(self, name)
 

@@ -137,6 +137,8 @@ async def _run(
             begun = await runner.run_within(context, beginning)
         else:
             begun = await beginning
+        if isinstance(begun, InsufficientScope):
+            await _note_insufficient(begun, caller)
         call.begun = begun
         if isinstance(begun, FunctionCall):
             (apart if runner.is_run_apart(begun) else here).append(call)
@@ -149,6 +151,13 @@ async def _run(
     sends_messages = any(METHODS[call.method].sends_messages for call in apart)
     post_class = StreamedPost if sends_messages else IncomingPost
     return await runner.run_on_loop(post_class(calls, *post).run)
+
+
+async def _note_insufficient(error: InsufficientScope, caller: Caller) -> None:
+    """Let whoever has let the caller in know that he needs more scopes."""
+    note = caller.principal.on_insufficient_scope
+    if note is not None and error.status == 403:
+        await caller.runner.run_blocking(note, caller.principal)
 
 
 async def _call_of(

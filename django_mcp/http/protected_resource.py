@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from django.urls import get_script_prefix
 from django.utils.encoding import escape_uri_path
@@ -16,6 +15,9 @@ from django.utils.module_loading import import_string
 
 from ..auth import ProtectedResource
 from ..conf import Settings
+from ..server.base_urls import all_at_host, nearest_first
+from ..server.registry import MCPServer
+from ..server.scopes import all_scopes
 from .request import Endpoint, allowed_hosts, is_host_among
 
 WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
@@ -50,19 +52,47 @@ def find_resource(
     ``host`` has been checked. Without ``BASE_URL`` it must be in ``ALLOWED_HOSTS`` by more than
     the star: else whoever sends the request would choose for which resource tokens are good.
     """
-    issuers = authorization_servers_of(endpoint, settings)
+    issuers = tuple(all_at_host(authorization_servers_of(endpoint, settings), host))
     bases = _bases(settings, host, is_secure) if issuers else []
     if not bases:
         return None
     # 2026-07-28, basic/authorization, "Canonical Server URI": without a slash at the end.
     path = escape_uri_path(path.rstrip("/"))
+    urls = frozenset(f"{base}{path}" for base in bases)
+    others = settings.token_issuers
     return ProtectedResource(
         url=f"{bases[0]}{path}",
-        urls=frozenset(f"{base}{path}" for base in bases),
+        urls=urls,
         metadata_url=f"{bases[0]}{WELL_KNOWN}{path}",
         authorization_servers=issuers,
-        scopes=endpoint.server.scopes,
+        scopes=_scopes_at_login(endpoint.server, settings),
+        other_issuers=tuple(name for each in issuers for name in others.get(each, ())),
+        other_names=_other_names(urls, issuers, settings) if settings.token_audiences else NONE,
+        scope_format=settings.scope_format,
     )
+
+
+NONE: Final = frozenset[str]()
+
+
+def _other_names(
+    urls: frozenset[str], issuers: tuple[str, ...], settings: Settings
+) -> frozenset[str]:
+    """Return what tokens may name instead of the URLs of an endpoint.
+
+    Nothing, where several issue tokens: what one of them calls the endpoint may be something else
+    at another.
+    """
+    if len(issuers) > 1:
+        return NONE
+    return frozenset(name for url in urls for name in settings.token_audiences.get(url, ()))
+
+
+def _scopes_at_login(server: MCPServer, settings: Settings) -> tuple[str, ...]:
+    # 2026-07-28, basic/authorization, "Scope Selection Strategy": those for the basics, unless the
+    # site wants its users to be asked once for all.
+    all_at_once = settings.scopes_at_login == "all"
+    return tuple(all_scopes(server, settings)) if all_at_once else server.scopes
 
 
 def path_below_prefix(path: str) -> str:
@@ -74,15 +104,8 @@ def _bases(settings: Settings, host: str, is_secure: bool) -> list[str]:
     """Return what comes before the paths of endpoints, that by which the client knows us first."""
     host = host.lower()
     if settings.base_url:
-        # The scheme may be another one behind a proxy. Sorting keeps the order of the others.
-        return sorted(settings.base_url, key=lambda base: not _is_at(base, host))
+        return nearest_first(settings.base_url, host)
     if not is_host_among(host, tuple(each for each in allowed_hosts() if each != "*")):
         return []
     scheme, port = ("https", ":443") if is_secure else ("http", ":80")
     return [f"{scheme}://{host.removesuffix(port)}{get_script_prefix().rstrip('/')}"]
-
-
-def _is_at(base: str, host: str) -> bool:
-    parts = urlsplit(base.lower())
-    default = {"https": ":443", "http": ":80"}[parts.scheme]
-    return parts.netloc.removesuffix(default) == host.removesuffix(default)

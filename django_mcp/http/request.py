@@ -27,6 +27,10 @@ SESSION_ID_VARIABLE: Final = f"HTTP_{SESSION_ID.upper().replace('-', '_')}"
 """The ``Mcp-Session-Id`` among the variables of a Django request."""
 
 
+WANTED_TOOLS: Final = "mcp_tools"
+"""The argument of a view that has what comes after the endpoint's path."""
+
+
 class BodyTooLarge(Exception):
     """The body has more bytes than may be read."""
 

@@ -179,7 +179,6 @@ class StreamedPost(IncomingPost):
             writer, is_last = self._writer, not self._running
         call.post = None
         if call.is_registered:
-            call.is_registered = False
             ledger().requests.remove(call)
         self.encode(call)
         if writer is not None:
@@ -187,7 +186,6 @@ class StreamedPost(IncomingPost):
         if writer is not None and writer.durable:
             self._response_is_streamed = writer.wants_rows
         elif self._has_replied_with_stream and self._queue is not None:
-            self._response_is_streamed = True
             response = StoredMessage(0, MessageKind.RESPONSE, call.answer.decode())
             self._queue.put([response])
             if is_last:
@@ -307,7 +305,7 @@ class StreamedPost(IncomingPost):
     def _event_stream(self) -> EventStream:
         pace = self._pace
         opening, is_resumable, writer = b"", False, self._writer
-        if self._stays_open and pace.ages_while_listening:
+        if self._stays_open and (pace.ages_while_listening or self.caller.principal.comes_back):
             self._loop.call_later(pace.age, self.calls[0].stop, StopReason.TOO_OLD)
         # Whoever has the id of an event may ask any worker for what follows it. So what is not
         # stored has none.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext
 from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +19,7 @@ from django.views import View
 from django.views.decorators.csrf import csrf_exempt
 
 from ..conf import get_site_settings
+from ..partitions import partitions
 from ..protocol.errors import ErrorCode
 from ..running.shutdown import is_closing
 from ..running.user_code import (
@@ -29,13 +30,18 @@ from ..running.user_code import (
     runner_of_view,
 )
 from ..server.default_server import mcp
+from ..server.exchange import WantedTools
+from ..server.file_links import FILE
 from . import no_urls, replies
 from .endpoint import respond
 from .event_stream import ON_LOOP, ON_THREAD
+from .file_view import serve_file
+from .partition_of_request import NOT_HERE, enter_partition_of
 from .replies import Reply, refusal
 from .report_filter import extend_report_filter, report_filter
 from .request import (
     SESSION_ID_VARIABLE,
+    WANTED_TOOLS,
     BodyTooLarge,
     Endpoint,
     allowed_hosts,
@@ -78,14 +84,19 @@ class MCPView(View):
         @wraps(view)
         def mcp_view(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             # No method of the class is called, since no subclass can have changed any.
-            return _answer(request, endpoint, runner_of_view(request))
+            if FILE in kwargs:
+                return _file(request, endpoint, kwargs[FILE])
+            return _answer(request, endpoint, runner_of_view(request), kwargs.get(WANTED_TOOLS, ""))
 
         mcp_view.mcp_endpoint = (mcp_view, endpoint)  # type: ignore[attr-defined]
         return mcp_view
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Answer any method: the endpoint knows which ones it serves."""
-        return _answer(request, Endpoint(self.server, self.auth), self.runner(request))
+        endpoint = Endpoint(self.server, self.auth)
+        if FILE in kwargs:
+            return _file(request, endpoint, kwargs[FILE])
+        return _answer(request, endpoint, self.runner(request), kwargs.get(WANTED_TOOLS, ""))
 
     def runner(self, request: HttpRequest) -> InlineRunner:
         """Return what runs the calls of a request. The test client overrides it."""
@@ -101,9 +112,21 @@ def endpoint_of(view: Any) -> Endpoint | None:
     return Endpoint(given.get("server", kind.server), given.get("auth", kind.auth))
 
 
-def _answer(request: HttpRequest, endpoint: Endpoint, runner: InlineRunner) -> HttpResponseBase:
+def _file(request: HttpRequest, endpoint: Endpoint, behind: str) -> HttpResponseBase:
+    with ExitStack() as inside:
+        if partitions() is not None:
+            entered = run_inline(enter_partition_of(ViewRequest(request), InlineRunner()))
+            if entered is None:
+                return _response(NOT_HERE, request)
+            inside.enter_context(entered)
+        return as_it_stands(serve_file(request, endpoint.server, behind), request)
+
+
+def _answer(
+    request: HttpRequest, endpoint: Endpoint, runner: InlineRunner, wanted_tools: str
+) -> HttpResponseBase:
     try:
-        reply = run_inline(respond(ViewRequest(request), endpoint, runner))
+        reply = run_inline(respond(ViewRequest(request, wanted_tools), endpoint, runner))
     except BaseException:
         # Whatever interrupts the thread while it waits, it waits for no stream any more.
         runner.release()
@@ -196,7 +219,7 @@ class ViewRequest:
     services; what they hide by their own lists does not include it.
     """
 
-    def __init__(self, request: Any) -> None:
+    def __init__(self, request: Any, wanted_tools: str = "") -> None:
         meta = request.META
         self.pace = ON_THREAD if isinstance(request, WSGIRequest) else ON_LOOP
         if SESSION_ID_VARIABLE in meta:
@@ -218,6 +241,12 @@ class ViewRequest:
         self.protocol_version: str | None = meta.get("HTTP_MCP_PROTOCOL_VERSION")
         self.mcp_method: str | None = meta.get("HTTP_MCP_METHOD")
         self.mcp_name: str | None = meta.get("HTTP_MCP_NAME")
+        self.wanted_tools: WantedTools = (
+            wanted_tools,
+            meta.get("HTTP_X_MCP_TOOLSETS"),
+            meta.get("HTTP_X_MCP_TOOLS"),
+            meta.get("HTTP_X_MCP_READONLY"),
+        )
 
     @property
     def secure(self) -> bool:

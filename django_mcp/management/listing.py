@@ -16,8 +16,8 @@ from ..server.primitives import Primitive
 from ..server.registry import MCPServer
 from .users import find_user
 
-Row = tuple[str, str, str, str]
-"""Kind, name or URI, function, permission."""
+Row = tuple[str, str, str, str, str]
+"""Kind, name or URI, function, permission, toolset and tags."""
 
 
 def add_list(subcommands: argparse._SubParsersAction[CommandParser]) -> None:
@@ -73,7 +73,8 @@ def _rows(server: MCPServer, user: Any) -> Iterator[Row]:
             signature = primitive.signature
             module = getattr(signature.function, "__module__", None)
             function = f"{module}.{signature.label}" if module else signature.label
-            yield kind, primitive.key, function, _permission(primitive)
+            names = ", ".join(sorted(getattr(primitive, "toolsets", ())))
+            yield kind, primitive.key, function, _permission(primitive), names
 
 
 def _primitives(server: MCPServer) -> Iterator[tuple[str, Any]]:

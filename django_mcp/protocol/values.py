@@ -41,6 +41,11 @@ def count_names(text: bytes) -> int:
     return _without_strings(text).count(b":")
 
 
+def can_be_stored(text: str) -> bool:
+    """Return whether every database takes ``text``: JSON can have NUL and halves of characters."""
+    return "\x00" not in text and not any("\ud800" <= each <= "\udfff" for each in text)
+
+
 def count_members(value: Any) -> int:
     """Return how many members the objects of a parsed value have.
 

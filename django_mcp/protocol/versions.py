@@ -300,6 +300,11 @@ _KNOWN: Final = {revision.name: _known(revision) for revision in REVISIONS}
 """By revision and type, the fields that it knows, and of which type those are that have one."""
 
 
+def knows(revision: Revision, kind: str, name: str) -> bool:
+    """Return whether objects of the schema's type ``kind`` have the field in ``revision``."""
+    return name in _KNOWN[revision.name][kind]
+
+
 def fit(kind: str, value: dict[str, Any], revision: Revision) -> dict[str, Any]:
     """Return ``value``, an object of the schema's type ``kind``, with what ``revision`` knows."""
     known = _KNOWN[revision.name][kind]

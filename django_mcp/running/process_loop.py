@@ -8,11 +8,9 @@ fork gets one of its own.
 from __future__ import annotations
 
 import asyncio
-import sys
 import threading
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context
-from functools import cache
 from typing import Any, Final, Generic, TypeVar
 
 from ..forks import PerProcess
@@ -105,18 +103,3 @@ def close_process_loop() -> None:
     if loop is not None:
         loop.run(close_worker_threads)
         loop.stop()
-
-
-@cache
-def has_threads() -> bool:
-    """Return whether threads are those of the system, so that one may wait for another.
-
-    gevent and eventlet, which replace them, run all in one: there a loop that waits for events
-    would keep everything else from running.
-    """
-    gevent = sys.modules.get("gevent.monkey")
-    eventlet = sys.modules.get("eventlet.patcher")
-    return not (
-        (gevent is not None and gevent.is_module_patched("threading"))
-        or (eventlet is not None and eventlet.is_monkey_patched("thread"))
-    )

@@ -72,7 +72,7 @@ class RunningCall(RunningRequest):
         self.answer = b""
         """The message that says so, as it is sent; empty while it runs."""
         self.is_registered = False
-        """Whether the ledger knows of it."""
+        """Whether the ledger was told of it."""
         self.post: PostOfCalls | None = None
         """What it is one of the calls of, while it runs."""
         self.begun: Begun | None = None

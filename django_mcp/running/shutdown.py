@@ -10,6 +10,7 @@ Nothing relies on any of it: what a process leaves behind is settled by others.
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import sys
 import threading
@@ -25,10 +26,12 @@ from ..store.in_flight.running_requests import RunningRequest, StopReason
 from ..store.ledger import ledger
 from .call_observers import are_being_told
 from .eager_tasks import keep
-from .known_servers import server_behind
+from .known_servers import Server, server_behind
 from .send_queue import SendQueue, open_streams
 from .stop_signals import StopSignals
 from .threads import call_on
+
+logger = logging.getLogger("django_mcp.server")
 
 LINGER_SECONDS: Final = 2.0
 """For how long open connections may bring another request before the server closes them.
@@ -66,6 +69,9 @@ class Shutdown:
         """When each of those ends that wait for news."""
         self.has_lifespan = False
         """Whether the server waits for :meth:`drain`."""
+        self.is_over = False
+        """Whether another lifespan has begun, as adapters of serverless platforms begin one with
+        each request."""
 
     def watch(self) -> None:
         """Hear of signals before the server does, which has set its own handlers by now.
@@ -116,7 +122,7 @@ class Shutdown:
     async def _end_what_lasts(self) -> None:
         """End streams and calls when their time has come, also those that begin meanwhile."""
         retry_ms = round(_retry_seconds() * 1000)
-        while True:
+        while not self.is_over:
             left = self._deadline - time.monotonic()
             for running in ledger().requests.running():
                 if left <= 0 or (running.method == LISTEN and self._is_due(running)):
@@ -136,7 +142,14 @@ class Shutdown:
 
     async def _pass_on_in_time(self, signals: StopSignals, number: int) -> None:
         """Pass a signal on to the server when that finishes what is left, or nothing is."""
-        server = server_behind(signals.handler_before(number))
+        try:
+            await self._until_server_can_end(server_behind(signals.handler_before(number)))
+        except Exception:
+            logger.exception("The process ends without having waited for what is left")
+        if not self._is_passed_on:
+            self._pass_on(signals, number)
+
+    async def _until_server_can_end(self, server: Server) -> None:
         await server.stop_listening()
         linger = min(time.monotonic() + LINGER_SECONDS, self._deadline)
         while server.has_connections and time.monotonic() < linger:
@@ -151,8 +164,6 @@ class Shutdown:
         if not self.has_lifespan:
             ledger().write_use()
             await self._until(lambda: not (ledger().is_writing or are_being_told()))
-        if not self._is_passed_on:
-            self._pass_on(signals, number)
 
     @property
     def _has_time_passed(self) -> bool:
@@ -172,7 +183,9 @@ def start() -> None:
     """Get ready, on the loop of a server that begins, and waits for :func:`drain` as it ends."""
     global _is_closing
     _is_closing = False
-    _shutdown.forget()
+    before = _shutdown.forget()
+    if before is not None:
+        before.is_over = True
     _shutdown().has_lifespan = True
 
 

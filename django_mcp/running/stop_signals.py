@@ -28,7 +28,9 @@ class StopSignals:
         self._sockets: tuple[socket.socket, socket.socket] | None = None
         for number in SIGNALS:
             before = signal.getsignal(number)
-            if before is not None:  # not one that Python knows nothing of
+            # Not one that Python knows nothing of; nor one that asks nothing of this process, as
+            # Ctrl-C where a shell has started it in the background.
+            if before not in (None, signal.SIG_IGN):
                 self._before[number] = before
                 signal.signal(number, self._receive)
                 signal.siginterrupt(number, False)

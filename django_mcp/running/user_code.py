@@ -33,6 +33,7 @@ from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest
 
 from ..conf import get_settings
+from ..native_threads import has_threads, waiting_for
 from ..server.errors import CallStopped, InputRequired, ToolTimedOut, UnexpectedExit
 from ..server.failures import ExceptionTranslator
 from ..server.function_call import FunctionCall, HandlerOutcome
@@ -42,7 +43,7 @@ from ..store.publisher import deferred
 from . import shutdown
 from .batch_loader import batch_loader
 from .peers import BufferedPeer
-from .process_loop import has_threads, process_loop
+from .process_loop import process_loop
 from .thread_lease import Lease, note_begun
 from .thread_locals import adopt_locals
 from .threads import call_on
@@ -117,7 +118,7 @@ class InlineRunner:
     async def run(self, function: Callable[..., Any], /, *args: Any) -> Any:
         """Run a function, asynchronous or not."""
         if is_async(function):
-            return async_to_sync(function)(*args)
+            return waiting_for(function)(*args)
         return function(*args)
 
     async def call(self, call: FunctionCall) -> HandlerOutcome:
@@ -126,8 +127,13 @@ class InlineRunner:
             if call.timeout is None:
                 return call_function(call, self.transactions)
             return _call_in_time(call, self.transactions)
+        try:
+            wait = waiting_for(_await_in_time)
+        except RuntimeError as error:
+            return _translator(call, error).outcome(error)
         with deferred():
-            return async_to_sync(_await_in_time)(call, acall_function(call))
+            outcome: HandlerOutcome = wait(call, acall_function(call))
+            return outcome
 
 
 class WSGIRunner(InlineRunner):

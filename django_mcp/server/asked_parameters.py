@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import partial
 from types import NoneType
 from typing import Annotated, Any, get_args, get_origin
 
-from asgiref.sync import sync_to_async
-
-from .context import ContextParameter, context_parameter
+from .context import context_parameter
 from .errors import InputRequired, QuestionFailed, QuestionUnsupported, RegistrationError
 from .exchange import Exchange
-from .functions import bare, check, hints_of, is_async, label_of, parameters_of
+from .functions import bare, is_async, label_of
+from .parameter_functions import ParameterFunction, build_parameter_function
 from .questions.asking import Questions
 from .questions.kinds import Elicit, Question
 
@@ -53,21 +51,10 @@ class AskedParameter:
 
     name: str
     annotation: Any
-    function: Callable[..., Any]
-    is_async: bool
-    takes: Sequence[str]
-    context: ContextParameter | None
+    source: ParameterFunction
+    """Says what to ask."""
     is_argument: bool
     """Whether the model may give the value, because the client cannot be asked."""
-
-    def arguments(
-        self, values: Mapping[str, Any], exchange: Exchange, questions: Questions
-    ) -> dict[str, Any]:
-        """Return the arguments of the function that knows what to ask."""
-        arguments = {name: values[name] for name in self.takes}
-        if self.context is not None:
-            arguments[self.context.name] = self.context.value(exchange, questions)
-        return arguments
 
     def named(self, question: Question) -> Question:
         """Return the question with the parameter's name for its key, and the type to ask for."""
@@ -104,37 +91,10 @@ def build_asked(
     is_argument: bool = False,
 ) -> AskedParameter:
     """Return the parameter ``name`` of the function ``of``, which has ``others`` beside it."""
-    function = ask.function
-    check(function)
-    hints = hints_of(function)
-    takes: list[str] = []
-    parameters = parameters_of(function)
-    context = context_parameter(hints, [parameter.name for parameter in parameters])
-    for parameter in parameters:
-        if context is not None and parameter.name == context.name:
-            continue
-        if parameter.name in others:
-            takes.append(parameter.name)
-        elif parameter.default is parameter.empty:
-            raise RegistrationError(
-                f"{label_of(of)}: {label_of(function)} takes {parameter.name!r}, which is no "
-                f"argument of {label_of(of)} ({', '.join(others) or 'it has none'}). It may take "
-                "those, and a Context."
-            )
-    if is_async(function) and not is_async(of):
-        raise RegistrationError(
-            f"{label_of(of)}: {label_of(function)} is asynchronous, so the function that it "
-            "asks for must be `async def`, too."
-        )
-    return AskedParameter(
-        name=name,
-        annotation=annotation,
-        function=function,
-        is_async=is_async(function),
-        takes=takes,
-        context=context,
-        is_argument=is_argument,
+    source = build_parameter_function(
+        ask.function, others, of=of, find_provided=context_parameter, may_also="a Context"
     )
+    return AskedParameter(name=name, annotation=annotation, source=source, is_argument=is_argument)
 
 
 def without_ask(annotation: Any, ask: Ask) -> Any:
@@ -181,7 +141,7 @@ def _answers(
     answers: dict[str, Any] = {}
     suspension: InputRequired | None = None
     for each in asked:
-        value = each.function(**each.arguments(values, exchange, questions))
+        value = each.source.value(values, exchange, questions)
         try:
             if isinstance(value, Question):
                 value = questions.ask(each.named(value))
@@ -205,8 +165,7 @@ async def _aanswers(
     answers: dict[str, Any] = {}
     suspension: InputRequired | None = None
     for each in asked:
-        function = partial(each.function, **each.arguments(values, exchange, questions))
-        value = await (function() if each.is_async else sync_to_async(function)())
+        value = await each.source.avalue(values, exchange, questions)
         try:
             if isinstance(value, Question):
                 value = await questions.aask(each.named(value))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import enum
 import json
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import NoneType, UnionType
 from typing import Any, Final, Literal, Union, get_args, get_origin
 
@@ -15,34 +14,34 @@ from mcp_types import Annotations, Icon, ToolAnnotations
 from pydantic import BaseModel, ValidationError
 
 from .. import content
-from ..protocol.scopes import check_scope
-from ..protocol.uri_template import InvalidURITemplate, URITemplate
-from ..rates import Rate
+from ..protocol.uri_template import URITemplate
 from .arguments import ArgumentError
+from .checked_options import (
+    check_asks_nothing,
+    check_once,
+    check_timeout,
+    checked_invalidated,
+    checked_name,
+    checked_permission,
+    checked_rate,
+    checked_scopes,
+    checked_template,
+    checked_toolsets,
+)
 from .context import provided_parameter
 from .errors import RegistrationError
+from .files import is_file_type
 from .functions import bare, check, hints_of, is_async, is_kind, name_of, parameters_of
 from .input_schema import input_schema_of, schema_without_asking_of
 from .primitives import Completion, LazyText, Permission, Prompt, Resource, Tool
+from .result_types import tool_function
 from .results import dump
 from .signature import Signature
 from .structured_output import output_of, output_schema_of, text_of
+from .ui_extension import ui_of_tool
 
-# 2025-11-25, server/tools, "Tool Names", allows more of tools; the interfaces of models do not, and
-# one name that they refuse ends the session for all tools.
-_NAMES: Final = {
-    "tool": (
-        re.compile(r"[A-Za-z0-9_\-]{1,64}"),
-        "1 to 64 letters, digits, underscores and hyphens, as models take them",
-    ),
-    "prompt": (
-        re.compile(r"[A-Za-z0-9_.\-]{1,128}"),
-        "1 to 128 letters, digits, underscores, hyphens and dots",
-    ),
-}
-
-# Without the label of its app, a name would be a permission that nobody but superusers has.
-_PERMISSION: Final = re.compile(r"[^.\s]+(\.[^.\s]+)+")
+ALWAYS_LOAD: Final = "anthropic/alwaysLoad"
+"""Asks Claude Code, where models search for tools, to show them this one at once."""
 
 
 def build_tool(
@@ -65,12 +64,18 @@ def build_tool(
     rate_limit: str | None = None,
     atomic: bool = True,
     once: bool = False,
+    strict: bool | None = None,
     invalidates: Sequence[str] = (),
+    toolset: str = "",
+    tags: Collection[str] = (),
+    always_load: bool = False,
+    app: str | None = None,
+    visibility: Collection[str] = (),
 ) -> Tool:
     """Return the tool that ``function`` makes; options as in :meth:`MCPServer.tool`."""
-    signature = Signature(function)
-    _check_timeout(timeout, signature)
-    _check_once(once, signature)
+    signature = Signature(tool_function(function))
+    check_timeout(timeout, signature)
+    check_once(once, signature)
     output = None if output_schema is False else output_of(signature)
     schema, headers = input_schema_of(input_schema, signature)
     other_schema, other_headers = schema_without_asking_of(input_schema, signature)
@@ -83,20 +88,20 @@ def build_tool(
     described = _described(
         signature.label,
         mcp_types.Tool,
-        name=_checked_name("tool", name or name_of(function)),
+        name=checked_name("tool", name or name_of(function)),
         title=title,
         description=_description(description, signature),
         input_schema=schema,
         output_schema=output_schema_of(output_schema, output, signature),
         annotations=annotations if dump(annotations) else None,
         icons=list(icons) or None,
-        _meta=dict(meta) if meta else None,
+        _meta={**({ALWAYS_LOAD: True} if always_load else {}), **(meta or {})} or None,
     )
     return Tool(
         key=described["name"],
         description=described,
         translated=_translated(title=title, description=description),
-        permission=_checked_permission(permission, signature),
+        permission=checked_permission(permission, signature),
         scopes=checked_scopes(scopes, signature.label),
         reads_only=read_only is True,
         signature=signature,
@@ -105,11 +110,14 @@ def build_tool(
         output=output,
         text=None if output_schema is False else text_of(signature),
         headers=headers | other_headers,
+        toolsets=checked_toolsets(toolset, tags, signature),
         timeout=timeout,
-        rate=_rate(rate_limit, signature),
+        rate=checked_rate(rate_limit, signature),
         atomic=atomic,
         once=once,
-        invalidates=_invalidated(invalidates, signature),
+        strict=strict,
+        invalidates=checked_invalidated(invalidates, signature),
+        ui=ui_of_tool(app, visibility, meta, signature.label),
     )
 
 
@@ -131,10 +139,11 @@ def build_resource(
     ttl: float,
     atomic: bool,
     model: Any,
+    is_app: bool = False,
 ) -> Resource:
     """Return the resource that ``function`` makes; options as in :meth:`MCPServer.resource`."""
-    signature, template = Signature(function), _template(uri)
-    _check_questions(signature)
+    signature, template = Signature(function), checked_template(uri)
+    check_asks_nothing(signature)
     _check_variables(signature, template)
     if ttl < 0:
         # 2026-07-28, server/utilities/caching, "Time-to-Live (TTL) Field".
@@ -159,7 +168,7 @@ def build_resource(
         key=uri,
         description=_described(signature.label, kind, **common),
         translated=_translated(title=title, description=description),
-        permission=_checked_permission(permission, signature),
+        permission=checked_permission(permission, signature),
         scopes=checked_scopes(scopes, signature.label),
         signature=signature,
         template=template,
@@ -168,6 +177,7 @@ def build_resource(
         listing=_listing(listing),
         atomic=atomic,
         model=model,
+        is_app=is_app,
     )
 
 
@@ -185,7 +195,7 @@ def build_prompt(
 ) -> tuple[Prompt, dict[str, Completion]]:
     """Return the prompt that ``function`` makes, and the completions its types imply."""
     signature = Signature(function)
-    _check_questions(signature)
+    check_asks_nothing(signature)
     properties = signature.schema["properties"]
     arguments = [
         mcp_types.PromptArgument(
@@ -199,7 +209,7 @@ def build_prompt(
     described = _described(
         signature.label,
         mcp_types.Prompt,
-        name=_checked_name("prompt", name or name_of(function)),
+        name=checked_name("prompt", name or name_of(function)),
         title=title,
         description=_description(description, signature),
         arguments=arguments or None,
@@ -211,7 +221,7 @@ def build_prompt(
         key=described["name"],
         description=described,
         translated=_translated(title=title, description=description),
-        permission=_checked_permission(permission, signature),
+        permission=checked_permission(permission, signature),
         scopes=checked_scopes(scopes, signature.label),
         signature=signature,
         atomic=atomic,
@@ -263,87 +273,6 @@ def _is_lazy(text: Any) -> bool:
     return isinstance(text, Promise)
 
 
-def _checked_name(kind: str, name: str) -> str:
-    pattern, allowed = _NAMES[kind]
-    if not pattern.fullmatch(name):
-        raise RegistrationError(f"{kind} name {name!r}: use {allowed}.")
-    return name
-
-
-def _checked_permission(permission: Any, signature: Signature) -> Permission | None:
-    if permission is None or (isinstance(permission, str) and _PERMISSION.fullmatch(permission)):
-        return permission
-    if callable(permission) and not is_async(permission):
-        checked: Permission = permission
-        return checked
-    # An asynchronous function would let everybody in: a coroutine is true.
-    raise RegistrationError(
-        f"{signature.label}: permission= takes a Django permission, written "
-        '"app_label.codename" as in "shop.view_order", or a synchronous function of the user; '
-        f"not {permission!r}."
-    )
-
-
-def checked_scopes(scopes: Sequence[str], label: str) -> tuple[str, ...]:
-    """Return what ``scopes=`` says of what is called ``label``, each once."""
-    if isinstance(scopes, str):
-        raise RegistrationError(f'{label}: scopes= takes several, as in ["{scopes}"].')
-    try:
-        return tuple(dict.fromkeys(map(check_scope, scopes)))
-    except ValueError as error:
-        raise RegistrationError(f"{label}: scopes=: {error}.") from None
-
-
-def _check_timeout(timeout: float | None, signature: Signature) -> None:
-    if timeout is not None and timeout <= 0:
-        raise RegistrationError(f"{signature.label}: timeout= must be more than 0 seconds.")
-
-
-def _check_once(once: bool, signature: Signature) -> None:
-    if once and not signature.sends_messages:
-        raise RegistrationError(
-            f"{signature.label}: once= is for what the client answers, and this function cannot "
-            "ask it anything. Let it take a Context, or a parameter with Ask."
-        )
-
-
-def _rate(given: str | None, signature: Signature) -> Rate | None:
-    if not given:
-        return None
-    try:
-        return Rate.parse(given)
-    except (TypeError, ValueError) as error:
-        raise RegistrationError(f"{signature.label}: rate_limit=: {error}.") from error
-
-
-def _template(uri: str) -> URITemplate:
-    try:
-        return URITemplate(uri)
-    except InvalidURITemplate as error:
-        raise RegistrationError(str(error)) from None
-
-
-def _invalidated(uris: Sequence[str], signature: Signature) -> tuple[URITemplate, ...]:
-    if isinstance(uris, str):
-        raise RegistrationError(
-            f'{signature.label}: invalidates= takes several URIs, as in ("{uris}",).'
-        )
-    templates = tuple(map(_template, uris))
-    for template in templates:
-        unknown = [name for name in template.variables if name not in signature.names]
-        if unknown:
-            raise RegistrationError(
-                f"{signature.label}: invalidates= names {template.template!r}, and {unknown[0]!r} "
-                f"is none of its parameters ({', '.join(signature.names) or 'none'})."
-            )
-    return templates
-
-
-def _check_questions(signature: Signature) -> None:
-    if signature.without_asking is not None:
-        raise RegistrationError(f"{signature.label}: or_argument= is for parameters of tools.")
-
-
 def _description(given: LazyText | None, signature: Signature) -> LazyText | None:
     return given or signature.docstring.text or None
 
@@ -386,7 +315,8 @@ def _mime_type(annotation: Any) -> str | None:
     if get_origin(annotation) in (Union, UnionType):
         kinds = {_mime_type(part) for part in get_args(annotation) if part is not NoneType}
         return kinds.pop() if len(kinds) == 1 else None
-    if annotation in (Signature.empty, Any, object) or _is_contents(annotation):
+    is_open = annotation in (Signature.empty, Any, object) or is_file_type(annotation)
+    if is_open or _is_contents(annotation):
         return None
     if isinstance(annotation, type) and issubclass(annotation, str):
         return content.TEXT

@@ -15,6 +15,7 @@ from urllib.request import url2pathname
 from django.conf import settings
 
 from ..conf import get_settings
+from .primitives import LazyText
 from .registry import MCPServer
 
 UNKNOWN: Final = "0"
@@ -35,7 +36,7 @@ class DefaultServer(MCPServer):
         return get_settings().server_version or site_version()
 
     @property
-    def instructions(self) -> str | None:
+    def _given_instructions(self) -> LazyText | None:
         """``DJANGO_MCP["INSTRUCTIONS"]``."""
         return get_settings().instructions or None
 

@@ -14,6 +14,7 @@ from typing import Any
 from mcp_types import SERVER_INFO_META_KEY
 from pydantic import ValidationError
 
+from ..conf import get_site_settings
 from ..protocol.errors import ErrorCode, Failed, MCPError, cancelled, invalid_params
 from ..protocol.lifecycle import SessionInfo
 from ..protocol.messages import Notification, Request
@@ -135,7 +136,9 @@ def _complete(result: Result, server: MCPServer, exchange: Exchange) -> Result:
     # 2026-07-28, basic/index: "ResultType" and "Per-response protocol fields".
     # A server's own name and version do not change; those of the default server are settings.
     settings = exchange.settings
-    source = (server, settings.server_name, settings.server_version, exchange.revision)
+    # Where these name no version it is that of the site, which another URLconf may belong to.
+    urlconf = get_site_settings().root_urlconf
+    source = (server, settings.server_name, settings.server_version, urlconf, exchange.revision)
     info = _identity(*source)
     body = {**result.body, "resultType": result.type}
     body["_meta"] = {**result.body.get("_meta", {}), SERVER_INFO_META_KEY: info}
@@ -149,7 +152,7 @@ def _complete(result: Result, server: MCPServer, exchange: Exchange) -> Result:
 
 @lru_cache(maxsize=64)
 def _identity(
-    server: MCPServer, default_name: str, default_version: str, revision: Revision
+    server: MCPServer, default_name: str, default_version: str, urlconf: Any, revision: Revision
 ) -> dict[str, Any]:
     return fit("Implementation", server.implementation(default_version or site_version()), revision)
 

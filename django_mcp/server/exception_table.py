@@ -6,7 +6,7 @@ import inspect
 import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import lru_cache
 from types import ModuleType
@@ -60,6 +60,8 @@ class Failure:
     kind: FailureKind
     blocks: Sequence[dict[str, Any]]
     """Content blocks, with all fields of the newest revision."""
+    fields: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The messages of each field, where it is about fields; for programs."""
 
     @property
     def text(self) -> str:
@@ -100,11 +102,11 @@ def _text_or(otherwise: str) -> Callable[[Exception], str]:
 
 def _tool_error_text(error: ToolError) -> str:
     given = error.args[0] if len(error.args) == 1 else None
-    return _listed(given) if isinstance(given, (dict, list)) else str(error)
+    return listed(given) if isinstance(given, (dict, list)) else str(error)
 
 
 def _django_validation_text(error: ValidationError) -> str:
-    return _listed(error)
+    return listed(error)
 
 
 def _pydantic_validation_text(error: pydantic.ValidationError) -> str:
@@ -113,7 +115,7 @@ def _pydantic_validation_text(error: pydantic.ValidationError) -> str:
 
 
 def _rest_framework_text(error: Any) -> str | None:
-    return None if error.status_code >= 500 else _listed(error.detail)
+    return None if error.status_code >= 500 else listed(error.detail)
 
 
 def _log_as_django(error: Exception, request: Any) -> None:
@@ -200,8 +202,14 @@ def check_kinds(kinds: Sequence[Any]) -> None:
         _check_kind(kind)
 
 
-def _listed(detail: Any) -> str:
+def listed(detail: Any) -> str:
+    """Return messages, perhaps by field and nested, one a line."""
     return _lines(_problems(detail, ()))
+
+
+def messages_by_field(error: Exception) -> dict[str, list[str]]:
+    """Return what Django says of each field, in the language in force; else nothing."""
+    return dict(iter(error)) if hasattr(error, "error_dict") else {}  # type: ignore[call-overload]
 
 
 def _problems(detail: Any, path: tuple[str, ...]) -> Iterator[str]:

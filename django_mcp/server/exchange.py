@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from django.http import HttpRequest
 
@@ -17,9 +17,19 @@ from ..protocol.versions import Revision
 from ..signals import CallInfo
 from .progress import Progress
 
+WantedTools = tuple[str, str | None, str | None, str | None]
+"""What a client says of the tools that it wants: what comes after the endpoint's path, and the
+headers ``X-MCP-Toolsets``, ``X-MCP-Tools`` and ``X-MCP-Readonly``; ``None`` where one was not sent.
+"""
+
+ALL_TOOLS: Final[WantedTools] = ("", None, None, None)
+
 
 class HTTPRequest(Protocol):
     """The HTTP request that a message has come in."""
+
+    wanted_tools: WantedTools
+    """What the client says of the tools that it wants."""
 
     @property
     def headers(self) -> Headers:

@@ -14,6 +14,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextvars import copy_context
+from dataclasses import replace
 from typing import Any, Final
 
 from asgiref.sync import sync_to_async
@@ -30,6 +31,7 @@ from .exception_table import (
     ExceptionRow,
     Failure,
     FailureKind,
+    messages_by_field,
     rows,
 )
 from .exchange import Exchange
@@ -147,7 +149,7 @@ class ExceptionTranslator:
             row.log(error, self.exchange.http.django())
         else:
             self._log(row.level, error, text, traceback=row.traceback)
-        return _failure(row.kind, text)
+        return replace(_failure(row.kind, text), fields=messages_by_field(error))
 
     def _log(self, level: int, error: Exception, text: str, *, traceback: bool = False) -> None:
         label, kind = self.exchange.label, type(error).__name__

@@ -178,6 +178,30 @@ def without_nulls(schema: Schema) -> Schema:
     return stripped
 
 
+def without_titles(schema: Schema, *names: str) -> Schema:
+    """Return a schema of pydantic's without the titles that merely repeat names.
+
+    ``names`` are those of what the schema itself describes.
+    """
+    stripped: Schema = _without_titles(schema, *names)
+    return stripped
+
+
+def _without_titles(schema: Any, *names: str) -> Any:
+    if not isinstance(schema, dict):
+        return schema
+    repeated = {*names, *(name.title().replace("_", " ") for name in names)}
+    found = _mapped(schema, _without_titles)
+    for keyword in _NAMED_SCHEMAS & schema.keys():
+        if isinstance(schema[keyword], dict):
+            found[keyword] = {
+                name: _without_titles(each, name) for name, each in schema[keyword].items()
+            }
+    if found.get("title") in repeated:
+        del found["title"]
+    return found
+
+
 def _without_nulls(schema: Any) -> Any:
     schema = _mapped(schema, _without_nulls)
     properties = schema.get("properties") if isinstance(schema, dict) else None

@@ -22,6 +22,13 @@ Permission = str | Callable[[Any], bool]
 """A Django permission, or a function of the user; it hides and refuses alike."""
 
 
+def is_permitted(user: Any, permission: Permission) -> bool:
+    """Return whether ``user`` has a permission. May touch the database."""
+    if isinstance(permission, str):
+        return bool(user.has_perm(permission))
+    return bool(permission(user))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Primitive:
     """What everything on offer has in common."""
@@ -57,11 +64,7 @@ class Primitive:
 
     def allows(self, user: Any) -> bool:
         """Return whether ``user`` may see and use it. May touch the database."""
-        if self.permission is None:
-            return True
-        if isinstance(self.permission, str):
-            return bool(user.has_perm(self.permission))
-        return bool(self.permission(user))
+        return self.permission is None or is_permitted(user, self.permission)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -78,6 +81,8 @@ class Tool(Primitive):
     """What it returns, if that is text, for servers that send text as structured output, too."""
     headers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Mirrored parameters: header name portion to property path."""
+    toolsets: frozenset[str] = frozenset()
+    """The toolset to which it belongs, and its tags: by either a client may choose it."""
     timeout: float | None = None
     """Seconds that the function may take."""
     rate: Rate | None = None
@@ -85,13 +90,22 @@ class Tool(Primitive):
     atomic: bool = True
     once: bool = False
     """Whether what was answered is acted upon once only."""
+    strict: bool | None = None
+    """Whether unknown arguments are refused; ``None`` where that is a matter of the settings."""
     invalidates: tuple[URITemplate, ...] = ()
     """The resources that a call changes; their variables are arguments of the tool."""
+    ui: Mapping[str, Any] | None = None
+    """``_meta.ui`` for clients that show apps; others do not hear of it."""
+
+    @property
+    def is_for_apps_alone(self) -> bool:
+        """Whether models are not to see it. Whoever may use it can call it all the same."""
+        return self.ui is not None and self.ui.get("visibility") == ["app"]
 
     @property
     def is_same_for_all(self) -> bool:
         """Whether every caller sees it, and sees the same."""
-        return not (self.permission or self.translated or self.schema_without_asking)
+        return not (self.permission or self.translated or self.schema_without_asking or self.ui)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -102,12 +116,19 @@ class Resource(Primitive):
     template: URITemplate
     mime_type: str | None
     """What the contents are; ``None`` if that depends on the value."""
-    ttl_ms: int = 0
+    ttl_ms: int
     listing: Signature | None = None
     """A function that lists resources of the family."""
     atomic: bool = True
     model: Any = None
     """The Django model whose instances it shows."""
+    is_app: bool = False
+    """Whether it is the page of an app, of which only clients that show apps hear."""
+
+    @property
+    def is_same_for_all(self) -> bool:
+        """Whether every caller sees it, and sees the same."""
+        return not (self.permission or self.translated or self.is_app)
 
     @property
     def is_template(self) -> bool:

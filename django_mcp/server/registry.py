@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeVar, overload
 
 from django.apps import apps
@@ -14,11 +14,13 @@ from ..protocol.topics import Topic, TopicKind
 from ..protocol.uri_matching import Text
 from ..protocol.uri_template import MAX_LENGTH, URITemplate
 from . import builders
+from .checked_options import checked_scopes
 from .errors import RegistrationError
 from .exception_table import ExceptionHandler, build_exception_handler, check_kinds
 from .model_signals import connect_signals
 from .primitives import Completion, LazyText, Permission, Prompt, Resource, TemplateIndex, Tool
 from .results import dump
+from .site_offers import SiteOffers
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = TypeVar("P", Tool, Resource, Prompt)
@@ -31,7 +33,7 @@ class Decorator(Protocol):
         """Register ``function``."""
 
 
-class MCPServer:
+class MCPServer(SiteOffers):
     """A set of tools, resources and prompts behind one endpoint.
 
     ``auth`` is what ``DJANGO_MCP["AUTH"]`` is, for this server alone: a callable or its dotted
@@ -57,6 +59,7 @@ class MCPServer:
         exception_handlers: Mapping[type[Exception], Callable[..., Any]] | None = None,
         structured_text: bool = False,
     ) -> None:
+        super().__init__()
         if len(name) > MAX_SERVER_NAME_LENGTH:
             raise RegistrationError(
                 f"The server's name {name[:20]!r}... may have {MAX_SERVER_NAME_LENGTH} "
@@ -69,7 +72,7 @@ class MCPServer:
         self.auth = auth
         self.authorization_servers = _checked_issuers(name, authorization_servers)
         """The issuers of tokens for it; ``None`` where that is a matter of the settings."""
-        self._scopes = builders.checked_scopes(scopes, f"The server {name!r}")
+        self._scopes = checked_scopes(scopes, f"The server {name!r}")
         self._about = {"title": title, "description": description, "website_url": website_url}
         self._icons = list(icons)
         self._tools: dict[str, Tool] = {}
@@ -102,19 +105,34 @@ class MCPServer:
         return self._name
 
     @property
+    def title(self) -> str:
+        """What people call the server; its name, where it has no title."""
+        return str(self._about["title"] or self.name)
+
+    @property
     def version(self) -> str:
         """The version of what the site offers."""
         return self._version
 
     @property
     def instructions(self) -> str | None:
-        """What a model should know before it uses the server."""
-        return None if self._instructions is None else str(self._instructions)
+        """What a model should know before it uses the server, and its toolsets that all may see."""
+        given = self._given_instructions
+        parts = [] if given is None else [str(given)]
+        described = [f"- {name}: {text}" for name, text in self.toolsets.items() if text]
+        if described:
+            parts.append("\n".join(["Toolsets:", *described]))
+        return "\n\n".join(parts) if parts else None
 
     @property
     def has_translated_instructions(self) -> bool:
         """Whether they are in the language of whoever asks."""
-        return isinstance(self._instructions, Promise)
+        return isinstance(self._given_instructions, Promise)
+
+    @property
+    def _given_instructions(self) -> LazyText | None:
+        """What the site says, without the toolsets."""
+        return self._instructions
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -194,7 +212,13 @@ class MCPServer:
         rate_limit: str | None = None,
         atomic: bool = True,
         once: bool = False,
+        strict: bool | None = None,
         invalidates: Sequence[str] = (),
+        toolset: str = "",
+        tags: Collection[str] = (),
+        always_load: bool = False,
+        app: str | None = None,
+        visibility: Collection[str] = (),
     ) -> Decorator: ...
 
     def tool(self, function: Any = None, /, **options: Any) -> Any:
@@ -210,16 +234,18 @@ class MCPServer:
         ``"10/m"``, beside what ``DJANGO_MCP["RATE_LIMIT"]`` says of all tools. ``atomic=False``
         keeps the tool out of the savepoint in which it runs where a transaction is open.
         ``once=True`` lets what a client was asked and has answered count for one call only.
+        ``strict`` says whether arguments that the function does not take are refused, instead of
+        ``DJANGO_MCP["STRICT_ARGUMENTS"]``.
         ``invalidates`` are the URIs of resources, with arguments of the tool as variables, whose
-        subscribers are notified after a call that succeeded. The function itself is returned
-        unchanged.
+        subscribers are notified after a call that succeeded. ``toolset`` and ``tags`` are names by
+        which clients may choose tools. ``always_load`` asks clients that have models search for
+        tools to show them this one at once. ``app`` is the URI of the :meth:`app` in which clients
+        show its results, and ``visibility`` says who is to call it: ``"model"``, ``"app"`` or both.
+        The function itself is returned unchanged.
         """
 
         def register(function: F) -> F:
-            tool = builders.build_tool(function, **options)
-            self._add("tool", self._tools, tool)
-            if tool.signature.is_costly:
-                self.costly_tools.add(tool.key)
+            self._add_tool(function, options)
             return function
 
         return register if function is None else register(function)
@@ -271,9 +297,7 @@ class MCPServer:
                 atomic=atomic,
                 model=model,
             )
-            self._add("resource", self._resources, resource)
-            if resource.is_template:
-                self._templates.add(resource)
+            self._add_resource(resource)
             if model is not None:
                 connect_signals(
                     resource, self.notify_resource_updated, self.notify_resources_changed
@@ -392,11 +416,16 @@ class MCPServer:
         return Topic(TopicKind.RESOURCE, uri)
 
     def check(self) -> list[str]:
-        """Return what is wrong between primitives, one sentence each."""
-        return [
+        """Return what is wrong among what is registered, one sentence each."""
+        completions = [
             f"completion of {argument!r} for {reference!r}: there is no such prompt or template"
             for reference, argument in self._completions
             if argument not in self._arguments_of(reference)
+        ]
+        return completions + [
+            f"form({each.__name__}) is no tool yet: decorate the function that handles it, or give "
+            "that as the second argument"
+            for each in self.unhandled_forms
         ]
 
     def _arguments_of(self, reference: str) -> tuple[str, ...]:
@@ -405,6 +434,20 @@ class MCPServer:
         if reference in self._resources:
             return URITemplate(reference).variables
         return ()
+
+    def _add_tool(self, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+        tool = builders.build_tool(function, **options)
+        self._add("tool", self._tools, tool)
+        if tool.signature.is_costly:
+            self.costly_tools.add(tool.key)
+        self.has_app_tools |= tool.ui is not None
+        for name in tool.toolsets:
+            self.toolsets.setdefault(name, "")
+
+    def _add_resource(self, resource: Resource) -> None:
+        self._add("resource", self._resources, resource)
+        if resource.is_template:
+            self._templates.add(resource)
 
     def _add(self, kind: str, registered: dict[str, Any], primitive: Any) -> None:
         key = primitive.key

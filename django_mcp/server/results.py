@@ -17,6 +17,8 @@ from pydantic_core import PydanticSerializationError, to_json, to_jsonable_pytho
 
 from .. import content
 from .errors import Unserializable
+from .file_links import FileLink
+from .files import file_block, is_file
 
 COLLECTED_TYPES: Final = frozenset({str, int, float, bool, dict, list, tuple, NoneType})
 """Of what :func:`collect` returns as it is."""
@@ -79,7 +81,9 @@ def content_blocks(value: Any) -> list[dict[str, Any]]:
         return []
     if isinstance(value, content.BLOCKS):
         return [_block(value)]
-    if isinstance(value, (list, tuple)) and any(isinstance(v, content.BLOCKS) for v in value):
+    if is_file(value):
+        return [dump(file_block(value))]
+    if isinstance(value, (list, tuple)) and any(map(_is_block, value)):
         return [_block(item) for item in value]
     return [{"type": "text", "text": as_text(value)}]
 
@@ -150,6 +154,11 @@ def json_fallback(value: Any) -> Any:
     if isinstance(value, Promise):
         return str(value)
     kind = type(value).__name__
+    if isinstance(value, FileLink):
+        raise unserializable(
+            "a FileLink is returned by a tool or a prompt, alone or in a list of blocks. Within a "
+            "structure take its URL: FileLink(...).url(ctx)"
+        )
     if isinstance(value, models.Model):
         raise unserializable(
             f"a {kind} instance has no JSON form. Return a pydantic model made of it (with "
@@ -179,9 +188,15 @@ def _message(value: Any) -> PromptMessage:
     return content.user(text)
 
 
+def _is_block(item: Any) -> bool:
+    return isinstance(item, content.BLOCKS) or is_file(item)
+
+
 def _block(item: Any) -> dict[str, Any]:
     if isinstance(item, str):
         return {"type": "text", "text": item}
     if isinstance(item, content.BLOCKS):
         return dump(item)
+    if is_file(item):
+        return dump(file_block(item))
     raise unserializable(f"{type(item).__name__} among content blocks; wrap it as text")

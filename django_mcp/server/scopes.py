@@ -30,12 +30,15 @@ def check_scopes(server: MCPServer, caller: Caller, *targets: Primitive | None) 
     principal, settings = caller.principal, caller.settings
     granted = granted_scopes(principal, settings)
     if granted is not None and not granted.issuperset(needed):
-        raise _insufficient(server, caller, needed, f"This needs the scope {' '.join(needed)}")
+        why = f"This needs the scope {' '.join(needed)}"
+        better = f"that has {'it' if len(needed) == 1 else 'them'}"
+        raise _insufficient(caller, needed, why, better)
     changing = [each.key for each in primitives if not each.reads_only]
     if changing and _is_for_reading(principal, needed, settings):
         wider = () if principal.read_only else _wider_than_reading(settings)
         why = f"The credentials are for reading only, and {changing[0]} may change something"
-        raise _insufficient(server, caller, tuple(dict.fromkeys((*needed, *wider))), why)
+        needed = tuple(dict.fromkeys((*needed, *wider)))
+        raise _insufficient(caller, needed, why, "that is for more than reading")
 
 
 def check_answer(server: MCPServer, caller: Caller, method: str, name: str) -> None:
@@ -58,6 +61,15 @@ def check_answer(server: MCPServer, caller: Caller, method: str, name: str) -> N
 def needed_scopes(server: MCPServer, primitives: Iterable[Primitive] = ()) -> tuple[str, ...]:
     """Return the scopes that a request needs: those of the server, and of what it asks for."""
     return tuple(dict.fromkeys([*server.scopes, *(s for each in primitives for s in each.scopes)]))
+
+
+def all_scopes(server: MCPServer, settings: Settings) -> list[str]:
+    """Return the scopes that any request may need, the server's first, and what includes them."""
+    found = list(needed_scopes(server, (*server.tools, *server.resources, *server.prompts)))
+    for scope, included in settings.scope_hierarchy.items():
+        if not with_included(included, settings.scope_hierarchy).isdisjoint(found):
+            found.append(scope)
+    return list(dict.fromkeys(found))
 
 
 def granted_scopes(principal: Principal, settings: Settings) -> frozenset[str] | None:
@@ -91,18 +103,21 @@ def _wider_than_reading(settings: Settings) -> list[str]:
 
 
 def _insufficient(
-    server: MCPServer, caller: Caller, needed: Sequence[str], why: str
+    caller: Caller, needed: Sequence[str], why: str, better: str
 ) -> InsufficientScope:
-    resource = caller.resource
+    """Return the refusal of a caller; ``better`` says which token would do."""
+    resource, advice = caller.resource, caller.principal.advice
     challenge = {"realm": caller.server_name}
     if not caller.principal.is_anonymous:
         challenge["error"] = "insufficient_scope"
     if needed:
-        challenge["scope"] = " ".join(needed)
+        challenge["scope"] = " ".join(needed if resource is None else resource.as_asked(needed))
     if resource is not None:
         challenge["resource_metadata"] = resource.metadata_url
     if caller.principal.is_anonymous:
-        advice = "Send credentials that have it" if resource is None else resource.advice
-        return InsufficientScope(f"{why}. {advice}", challenge, status=401)
+        cure = "Send credentials that have it" if resource is None else resource.advice
+        return InsufficientScope(f"{why}. {cure}", challenge, status=401)
+    if advice:
+        return InsufficientScope(f"{why}: {advice} {better}.", challenge, status=403)
     how = "let your client log in again and ask for it" if needed else "use others"
     return InsufficientScope(f"{why}: {how}.", challenge, status=403)

@@ -27,6 +27,15 @@ from .asked_parameters import (
 from .context import ContextParameter, ProvidedParameter, RequestParameter, provided_parameter
 from .errors import RegistrationError
 from .exchange import Exchange
+from .filled_parameters import (
+    FilledParameter,
+    Load,
+    LoadedParameter,
+    Provide,
+    build_filled,
+    filling_of,
+    with_filled,
+)
 from .functions import (
     Docstring,
     bare,
@@ -62,9 +71,12 @@ class Signature:
         self._hints = hints_of(function)
         self.return_type: Any = self._hints.get("return", self.empty)
         self._asks = self._find_asks(parameters)
+        self._fillings = self._find_fillings(parameters)
         self.provided = self._find_provided(parameters)
         """The parameter that takes a context or the HTTP request."""
         self._as_arguments = self._find_arguments() if without_asking else {}
+        self.filled = self._build_filled(parameters)
+        """The parameters that the server fills in."""
         self._fields: dict[str, str] = {}
         self._model = self._build_model(parameters)
         self._validator = Validator(self._model)
@@ -80,7 +92,7 @@ class Signature:
         """Whether the function takes the HTTP request, and so runs where a view does."""
         self.sends_messages = bool(self.asked) or isinstance(self.provided, ContextParameter)
         """Whether the client may get notifications or requests before the function ends."""
-        self.depends_on_caller = self.sends_messages or self.takes_request
+        self.depends_on_caller = self.sends_messages or self.takes_request or bool(self.filled)
         """Whether what the function returns may depend on who calls it."""
         self.schema: dict[str, Any] = self._build_schema()
         self.without_asking: Signature | None = None
@@ -139,11 +151,18 @@ class Signature:
             values[provided.name] = provided.value(exchange, questions)
         return values
 
-    def asking(self, exchange: Exchange, questions: Questions) -> Callable[..., Any]:
-        """Return the function as one that first asks for what its signature says."""
-        if not self.asked:
-            return self.function
-        return with_answers(self.function, self.asked, exchange, questions)
+    def prepared(self, exchange: Exchange, questions: Questions | None) -> Callable[..., Any]:
+        """Return the function as one that takes what :meth:`bind` returns.
+
+        Before it is called, what the server fills in is there, and then the client is asked for
+        what the signature says.
+        """
+        function = self.function
+        if self.asked and questions is not None:
+            function = with_answers(function, self.asked, exchange, questions)
+        if self.filled:
+            function = with_filled(function, self.filled, exchange)
+        return function
 
     def annotation(self, name: str) -> Any:
         """Return the resolved annotation of the parameter ``name``, without ``Annotated``."""
@@ -175,10 +194,13 @@ class Signature:
     def _build_model(self, parameters: list[inspect.Parameter]) -> type[BaseModel]:
         fields: dict[str, Any] = {}
         provided = self.provided
+        keys = {each.name: each for each in self.filled if isinstance(each, LoadedParameter)}
         for parameter in parameters:
+            if parameter.name in keys:
+                parameter = self._key_parameter(parameter, keys[parameter.name])
             is_asked = parameter.name in self._asks and parameter.name not in self._as_arguments
             is_provided = provided is not None and parameter.name == provided.name
-            if is_asked or is_provided:
+            if is_asked or is_provided or parameter.name in self._fillings:
                 continue
             # Fields get neutral names and the parameter's as alias, because a parameter may be
             # called as a method of BaseModel is.
@@ -200,6 +222,46 @@ class Signature:
             self._hints[name] = without_ask(self._hints[name], ask)
         return asks
 
+    def _find_fillings(self, parameters: list[inspect.Parameter]) -> dict[str, Load | Provide]:
+        found = {each.name: filling_of(self._hints.get(each.name)) for each in parameters}
+        fillings = {name: filling for name, filling in found.items() if filling is not None}
+        if twice := fillings.keys() & self._asks.keys():
+            raise RegistrationError(
+                f"{self.label}: {min(twice)!r} is filled in by the server, so the client is not "
+                "asked for it. Take either Ask, or Load or Provide."
+            )
+        return fillings
+
+    def _build_filled(self, parameters: list[inspect.Parameter]) -> tuple[FilledParameter, ...]:
+        provided = self.provided
+        names = [
+            each.name
+            for each in parameters
+            if each.name not in (*self._asks, *self._fillings)
+            and (provided is None or each.name != provided.name)
+        ]
+        filled: list[FilledParameter] = []
+        for name, filling in self._fillings.items():
+            built = build_filled(name, self._hints[name], filling, names, of=self.function)
+            if isinstance(built, LoadedParameter) and built.argument in names:
+                raise RegistrationError(
+                    f"{self.label}: clients send the key of {name!r} as {built.argument!r}, which "
+                    "is another parameter. Choose another name: `Load(argument=...)`."
+                )
+            filled.append(built)
+            # What comes after it may depend on it.
+            names.append(name)
+        return tuple(filled)
+
+    def _key_parameter(
+        self, parameter: inspect.Parameter, loaded: LoadedParameter
+    ) -> inspect.Parameter:
+        """Return the argument by which clients say which object they mean."""
+        described = self.docstring.parameters.get(parameter.name)
+        text = described or loaded.description
+        self._hints[loaded.argument] = Annotated[loaded.key_type, Field(description=text)]
+        return parameter.replace(name=loaded.argument)
+
     def _find_arguments(self) -> dict[str, Ask]:
         """Return what is an argument, although it would be asked for if that were possible."""
         found = {name: ask for name, ask in self._asks.items() if ask.or_argument}
@@ -208,7 +270,9 @@ class Signature:
         return found
 
     def _build_asked(self) -> tuple[AskedParameter, ...]:
-        others = [name for name in self.names if name not in self._as_arguments]
+        keys = {each.argument for each in self.filled if isinstance(each, LoadedParameter)}
+        others = [name for name in self.names if name not in (*self._as_arguments, *keys)]
+        others += self._fillings
         return tuple(
             build_asked(
                 name,
@@ -223,7 +287,8 @@ class Signature:
         )
 
     def _find_provided(self, parameters: list[inspect.Parameter]) -> ProvidedParameter | None:
-        names = [each.name for each in parameters if each.name not in self._asks]
+        others = (*self._asks, *self._fillings)
+        names = [each.name for each in parameters if each.name not in others]
         found = provided_parameter(self._hints, names)
         if found is None:
             return None
@@ -290,20 +355,21 @@ class Signature:
         except SCHEMA_ERRORS as error:
             raise self._refuse(error) from error
         schema.pop("title", None)
-        schema.setdefault("properties", {})
         return schema
 
     def _refuse(self, error: Exception) -> RegistrationError:
+        why = reason(error)
+        file = " A file is `Annotated[UploadedFile, Upload()]`, with Upload from django_mcp."
         return RegistrationError(
-            f"{self.label}: its parameters cannot be expressed as JSON Schema ({reason(error)}). "
+            f"{self.label}: its parameters cannot be expressed as JSON Schema ({why}). "
             "Use types that pydantic knows: str, int, float, bool, datetime, Enum, Literal, lists, "
-            "dicts, dataclasses, TypedDicts or pydantic models."
+            f"dicts, dataclasses, TypedDicts or pydantic models.{file if 'File' in why else ''}"
         )
 
 
 def _field_infos(annotation: Any) -> list[FieldInfo]:
-    extras = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
-    return [extra for extra in extras if isinstance(extra, FieldInfo)]
+    parts = get_args(annotation) if get_origin(annotation) is Annotated else ()
+    return [part for part in parts if isinstance(part, FieldInfo)]
 
 
 def _has_description(annotation: Any) -> bool:

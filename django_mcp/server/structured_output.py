@@ -7,12 +7,16 @@ from collections.abc import Generator, Iterator, Mapping
 from types import NoneType, UnionType
 from typing import Any, Final, Literal, Never, NoReturn, Union, get_args, get_origin
 
+from django.core.exceptions import SynchronousOnlyOperation
+from django.db.models import Model, QuerySet
 from mcp_types import CallToolResult, GetPromptResult, PromptMessage
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from .. import content
 from .errors import RegistrationError
+from .file_links import FileLink
+from .files import is_file_type
 from .functions import bare, is_kind
 from .json_schema import SCHEMA_ERRORS, PlainJsonSchema, inlined, reason
 from .results import WRAP_BYTES, json_fallback, plain_value, serialization_error, unserializable
@@ -66,12 +70,7 @@ class Output:
                 fields = self._to_python(valid, by_alias=True, round_trip=True, warnings="none")
                 return self._to_python(self._validate(fields), **_AS_JSON)
         except ValidationError as error:
-            plain_value(value)
-            first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(str(part) for part in first["loc"]) or "the value"
-            raise unserializable(
-                f"it does not match the return annotation ({where}: {first['msg']})"
-            ) from error
+            raise _mismatch(value, error) from error
         except ValueError as error:
             raise serialization_error(error) from error
 
@@ -132,6 +131,34 @@ def structured_text(output: Output, value: Any) -> dict[str, Any]:
     return {"result": output.dump(plain_value(value))}
 
 
+def _mismatch(value: Any, error: ValidationError) -> Exception:
+    """Return what to raise for a value that is not what was promised."""
+    first = error.errors(include_url=False)[0]
+    given = first["input"]
+    if first["type"] in _UNREAD and isinstance(given, QuerySet):
+        _read(given)
+    # A row would be what was promised but for what it lacks.
+    if not (first["type"] == "missing" and isinstance(given, Model)):
+        try:
+            plain_value(given)
+        except Exception:
+            plain_value(value)  # of a queryset, it is to be named rather than its rows
+            raise
+    where = ".".join(str(part) for part in first["loc"]) or "the value"
+    return unserializable(f"it does not match the return annotation ({where}: {first['msg']})")
+
+
+def _read(rows: QuerySet[Any]) -> None:
+    """Raise what pydantic does not tell: it may be for the log alone."""
+    try:
+        len(rows)
+    except SynchronousOnlyOperation as error:
+        raise unserializable(
+            f"a QuerySet of {rows.model.__name__} asks the database when it is read, which an "
+            "asynchronous function has to wait for. Return [each async for each in queryset]"
+        ) from error
+
+
 def _is_unstructured(annotation: Any) -> bool:
     annotation = bare(annotation)
     if annotation in _ANYTHING:
@@ -141,8 +168,15 @@ def _is_unstructured(annotation: Any) -> bool:
         others = [each for each in get_args(annotation) if bare(each) not in (NoneType, str)]
         return not others or any(_is_unstructured(x) or bare(x) is bytes for x in others)
     if get_origin(annotation) is not None:
-        return any(is_kind(argument, content.BLOCKS) for argument in get_args(annotation))
+        parts = get_args(annotation)
+        return any(is_kind(part, content.BLOCKS) or _is_file(bare(part)) for part in parts)
+    if _is_file(annotation):
+        return True
     return is_kind(annotation, _UNSTRUCTURED) and not _is_enum(annotation)
+
+
+def _is_file(annotation: Any) -> bool:
+    return annotation is FileLink or is_file_type(annotation)
 
 
 def _is_enum(annotation: type) -> bool:
@@ -158,6 +192,8 @@ def _inline_root(schema: dict[str, Any]) -> dict[str, Any]:
     return {**target, "$defs": schema["$defs"]}
 
 
+_UNREAD: Final = ("list_type", "tuple_type", "set_type", "frozen_set_type", "iteration_error")
+"""What pydantic says of a queryset that fails as it is read."""
 _PLAIN: Final[dict[str, Any]] = {"mode": "json"}
 _PLAIN_SCHEMAS: Final = [{"type": kind} for kind in ("bool", "float", "int", "none", "str")]
 _AS_JSON: Final[dict[str, Any]] = {

@@ -83,7 +83,6 @@ class PartitionBooks(Ledger):
         self.doorbell = doorbell
         self.turn_sweep = self.sweep = TurnSweep(note_activity)
         self._wake = wake
-        self._note_activity = note_activity
         self._was_woken = False
         self._next_tick = 0.0
         self._retry_at = float("-inf")
@@ -93,11 +92,6 @@ class PartitionBooks(Ledger):
         self._is_in_doubt = False
         self.is_quiet = False
         """Whether there was nothing in flight when it was last looked at."""
-
-    def note_activity(self) -> None:
-        """Recover what dead processes left here, and let all be cleaned: the database is used."""
-        self._note_activity()
-        super().note_activity()
 
     def wake(self) -> None:
         """Be looked at soon. From any thread."""

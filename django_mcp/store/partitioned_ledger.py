@@ -143,15 +143,10 @@ class PartitionedLedger(Ledger):
         return any(books.is_writing for books in self.books())
 
     def _start(self) -> None:
-        if self._started or self._closing:
-            return
         with self._lock:
-            self._start_once()
-
-    def _start_once(self) -> None:
-        if not self._started:  # else another thread was faster
-            self.doorbell.start()
-            self._started = True
+            if not (self._started or self._closing):
+                self.doorbell.start()
+                self._started = True
 
     def _active(self) -> list[PartitionBooks]:
         return active_books(list(self._bookkeepers.values()))
@@ -165,9 +160,6 @@ class PartitionedLedger(Ledger):
 
     def _bookkeeper_in(self, alias: str) -> Bookkeeper:
         self._start()
-        found = self._bookkeepers.get(alias)
-        if found is not None:
-            return found
         made = Bookkeeper(alias, self.books_of, self._go_round, _is_gone, self._forget)
         made.wants_round = self._seconds_until_round
         return self._bookkeepers.setdefault(alias, made)

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
 from mcp_types import (
@@ -26,7 +27,7 @@ from ..running.user_code import InlineRunner
 from ..server.default_server import mcp
 from ..server.registry import MCPServer
 from ..store.access import rate_counters
-from .answer import Answer
+from .answer import Answer, MCPFailure
 from .scripted_user import CAPABILITIES, Answers, Asked, ScriptedRunner, ScriptedUser
 
 CLIENT_INFO = {"name": "django_mcp.testing", "version": "1"}
@@ -222,6 +223,7 @@ class MCPClient:
             secure=settings.SECURE_SSL_REDIRECT,
             headers={name.replace("_", "-"): value for name, value in given.items()},
         )
+        _check_host(request)
         auth = self._auth or self._authenticate
         view = _View.as_view(server=self.server, auth=auth, user=self._user)
         with rate_counters.counting_in(self._counts):
@@ -278,6 +280,19 @@ class MCPClient:
             arguments = params.get("arguments") or {}
             mirrored |= headers.mirror_parameters(tool.headers, arguments)
         return mirrored
+
+
+def _check_host(request: HttpRequest) -> None:
+    """Say how the host of Django's tests is allowed, where there is no test."""
+    if "HTTP_HOST" in request.META:
+        return
+    try:
+        request.get_host()
+    except DisallowedHost as error:
+        raise MCPFailure(
+            f"{error} Django's test runners do so. Elsewhere, in a shell for example, call "
+            "django.test.utils.setup_test_environment() first."
+        ) from None
 
 
 def _requires_input(answer: Answer) -> bool:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.contrib.auth.models import User
 
-from django_mcp.auth import Principal, Refusal
+from django_mcp.auth import Principal, Refusal, any_of, without_oauth
+from django_mcp.contrib.oauth import dot_auth
 from django_mcp.contrib.tokens.auth import token_auth
 
 if TYPE_CHECKING:
@@ -19,6 +20,11 @@ DEMO_AGENT = "agent"
 FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Via")
 
 
+login_auth = any_of(dot_auth, token_auth)
+"""For clients that log in by OAuth, on this machine as well."""
+
+
+@without_oauth
 def demo_auth(request: HttpRequest) -> Principal | Refusal:
     """Let a client without a token act as the demo agent, under DEBUG and on this machine only.
 
@@ -28,7 +34,7 @@ def demo_auth(request: HttpRequest) -> Principal | Refusal:
     if settings.DEBUG and _is_local(request) and "Authorization" not in request.headers:
         agent = User.objects.filter(username=DEMO_AGENT, is_active=True).first()
         if agent is not None:
-            return Principal(user=agent, client_id="demo")
+            return Principal(user=agent, client_id="demo", scopes=None)
     return token_auth(request)
 
 

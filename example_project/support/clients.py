@@ -31,5 +31,26 @@ def client_lines(endpoint: str) -> list[ClientLine]:
     ]
 
 
+def login_lines(endpoint: str) -> list[ClientLine]:
+    """One for each client that logs in by OAuth."""
+    return [
+        ClientLine(
+            "Claude Code",
+            "in a shell, and then /mcp",
+            f"claude mcp add --transport http {NAME}-login {endpoint}",
+        ),
+        ClientLine(
+            "Inspector",
+            "in a shell, and then Connect",
+            f"npx @modelcontextprotocol/inspector {endpoint}",
+        ),
+        ClientLine(
+            "Claude, ChatGPT",
+            "as a custom connector, once the site is on the Internet with DJANGO_SITE=https://...",
+            "https://.../login/mcp",
+        ),
+    ]
+
+
 def _compact(value: dict[str, Any]) -> str:
     return json.dumps(value, separators=(",", ":"))

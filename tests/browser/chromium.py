@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
-from selenium.webdriver.support.expected_conditions import staleness_of
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 SECONDS = 15
@@ -30,6 +31,8 @@ FLAGS = (
     "--disable-sync",
     "--no-first-run",
     "--no-proxy-server",
+    # Or the console of a frame that may do little, as apps are shown in, is not heard of.
+    "--disable-features=IsolateSandboxedIframes",
     "--window-size=1280,900",
     # Nothing but this machine can be reached, whatever a page or the browser itself would like.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
@@ -92,6 +95,18 @@ class Browser:
         """The page as it is now."""
         return self.driver.page_source
 
+    def press(self, *keys: str) -> None:
+        """Press keys, one after the other, where the focus is; ``CONTROL`` holds for the next."""
+        actions = ActionChains(self.driver)
+        for key, before in zip(keys, ("", *keys), strict=False):
+            if key == "CONTROL":
+                actions.key_down(Keys.CONTROL)
+                continue
+            actions.send_keys(getattr(Keys, key, key))
+            if before == "CONTROL":
+                actions.key_up(Keys.CONTROL)
+        actions.perform()
+
     # Elements
 
     def find(self, selector: str) -> WebElement:
@@ -134,7 +149,7 @@ class Browser:
         clicked = self.find(element) if isinstance(element, str) else element
         page = self.find("html")
         clicked.click()
-        self.wait(lambda: staleness_of(page)(self.driver), "the click leads nowhere")
+        self.wait(lambda: _is_gone(page), "the click leads nowhere")
         loaded = "return document.readyState === 'complete'"
         self.wait(lambda: self.run(loaded), "the page does not finish loading")
 
@@ -174,6 +189,20 @@ class Browser:
         # The driver forgets what it has told.
         self._logs[name] += self.driver.get_log(name)
         return self._logs[name]
+
+
+def _is_gone(element: WebElement) -> bool:
+    """Tell whether the page of an element has been left."""
+    try:
+        element.is_enabled()
+    except StaleElementReferenceException:
+        return True
+    except WebDriverException as error:
+        # What the driver says if it asks just while the page is left.
+        if "does not belong to the document" in str(error.msg):
+            return True
+        raise
+    return False
 
 
 RECEIVED = "Network.responseReceived"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from tests.support.caller import Caller
 from tests.support.entrances import ServerEntrance
 
-from .serving import Site, running_site, serving_pages
+from .serving import PAGES, Site, running_site, serving_pages
 
 if TYPE_CHECKING:
     from .chromium import Browser
@@ -22,6 +23,7 @@ HERE = Path(__file__).resolve().parent
 ADMIN = {"username": "admin", "password": "demo"}
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test of this directory."""
     for item in items:
@@ -71,9 +73,15 @@ def browser(chromium: Browser, tmp_path: Path) -> Browser:
 
 
 @pytest.fixture(scope="session")
-def friendly_origin() -> Iterator[str]:
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages of these tests, and room for others."""
+    return shutil.copytree(PAGES, tmp_path_factory.mktemp("friendly") / "pages")
+
+
+@pytest.fixture(scope="session")
+def friendly_origin(pages: Path) -> Iterator[str]:
     """Where pages are served that the site lets in."""
-    with serving_pages() as origin:
+    with serving_pages(pages) as origin:
         yield origin
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -11,10 +12,15 @@ from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 from tests.support.servers import CHECKOUT, HOST, RunningServer, free_port, wait_until_ready
 
+from .app_policy import policy_of
+
 PAGES = Path(__file__).resolve().parent / "pages"
+OFFICIAL_APP = "static/official/app.js"
+"""The script of an app by the official SDK, where one has been built."""
 PREPARE_SECONDS = 60
 STOP_SECONDS = 5
 # What the example's settings would read; the site here is always the same.
@@ -30,11 +36,18 @@ class Site(RunningServer):
 
 
 @contextmanager
-def running_site(directory: Path, *, allowed_origin: str) -> Iterator[Site]:
-    """Serve the example project, seeded, on a new database in the directory."""
-    environment = _environment(directory, allowed_origin)
-    _run("manage.py", "prepare_site", environment=environment)
+def running_site(directory: Path, *, allowed_origin: str, name: str = "") -> Iterator[Site]:
+    """Serve the example project, seeded, on a new database in the directory.
+
+    Static files of the tests are below ``static`` in it; they may be put there later. The site
+    takes itself for that of a name, if there is one, and else for what it is.
+    """
+    (directory / OFFICIAL_APP).parent.mkdir(parents=True)
+    (directory / OFFICIAL_APP).touch()
     port = free_port()
+    environment = _environment(directory, allowed_origin)
+    environment["DJANGO_SITE"] = name or f"http://{HOST}:{port}"
+    _run("manage.py", "prepare_site", environment=environment)
     log = directory / "server.log"
     serve = ["manage.py", "runserver", "--noreload", "--nostatic", f"{HOST}:{port}"]
     with log.open("wb") as output:
@@ -54,11 +67,11 @@ def running_site(directory: Path, *, allowed_origin: str) -> Iterator[Site]:
 
 
 @contextmanager
-def serving_pages() -> Iterator[str]:
-    """Serve the pages of this directory from another origin, which the block is given."""
-    handler = partial(QuietHandler, directory=PAGES)
+def serving_pages(directory: Path = PAGES) -> Iterator[str]:
+    """Serve pages from another origin, which the block is given."""
+    handler = partial(QuietHandler, directory=directory)
     with ThreadingHTTPServer((HOST, 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         try:
             yield f"http://{HOST}:{server.server_port}"
         finally:
@@ -66,7 +79,15 @@ def serving_pages() -> Iterator[str]:
 
 
 class QuietHandler(SimpleHTTPRequestHandler):
-    """Serves files and logs nothing."""
+    """Serves files and logs nothing. The frame for apps has the policy that its URL asks for."""
+
+    def end_headers(self) -> None:
+        """Add the policy, which what the frame shows inherits."""
+        parts = urlsplit(self.path)
+        if parts.path == "/sandbox.html":
+            wanted = parse_qs(parts.query).get("csp", ["{}"])[0]
+            self.send_header("Content-Security-Policy", policy_of(json.loads(wanted)))
+        super().end_headers()
 
     def log_message(self, format: str, *args: object) -> None:
         """Do not."""
@@ -82,6 +103,7 @@ def _environment(directory: Path, allowed_origin: str) -> dict[str, str]:
         "DJANGO_SETTINGS_MODULE": "tests.browser.site.settings",
         "DATABASE_URL": f"sqlite:///{directory / 'db.sqlite3'}",
         "ALLOWED_ORIGIN": allowed_origin,
+        "STATIC_FILES": str(directory / "static"),
     }
 
 

@@ -251,7 +251,8 @@ def serving(site: Site) -> Iterator[None]:
 
     with ThreadingHTTPServer((LOOPBACK, 0), Handler) as server:
         site.origin = f"http://{LOOPBACK}:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever)
+        # It looks that often whether it is to end.
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
             yield

@@ -21,7 +21,7 @@ from .peers import PEERS, Peer, Story
 T = TypeVar("T")
 
 HERE = Path(__file__).resolve().parent
-DOORS = ["mount", "daphne", "wsgi"]
+DOORS = ["mount", "daphne", "wsgi", "wsgi-workers"]
 LAYERS = {
     "none": "",
     "memory": "channels.layers.InMemoryChannelLayer",
@@ -30,6 +30,14 @@ LAYERS = {
 }
 """Channel layers. That in memory reaches nobody but its own process. ``threads`` has none: there
 the workers are gunicorn's, with threads and ``WSGI_STREAMS``.
+"""
+UNDER_WSGI = {"threads", "wsgi-workers"}
+"""Where the workers are gunicorn's, with threads that may wait for streams."""
+NEEDS_OWN_STREAM = {
+    "test_hears_of_the_changes_that_it_wants": "it hears of them on the session's own stream",
+}
+"""What a client with a session is not tested for under WSGI, where GET is answered with 405, and
+the reason. Its conversation goes on without the step ``changes``.
 """
 CUTS = [
     # The priming event, and two sheets of six.
@@ -48,14 +56,37 @@ CUTS = [
 """Where each conversation is interrupted."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test of this directory."""
-    for item in items:
-        if item.path.is_relative_to(HERE):
-            item.add_marker(pytest.mark.clients)
-            if item.get_closest_marker("xdist_group") is None:
-                # One process serves the shop and walks each client's way, for all of these tests.
-                item.add_marker(pytest.mark.xdist_group("clients"))
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark every test of this directory, and leave out what cannot be under WSGI."""
+    ours = [item for item in items if item.path.is_relative_to(HERE)]
+    left_out = [item for item in ours if _needs_own_stream(item)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
+    for item in ours:
+        item.add_marker(pytest.mark.clients)
+        if item.get_closest_marker("xdist_group") is None:
+            # Each conversation is held once, and mostly waited for: several at the same time, each
+            # by a process that serves the library for it. All other clients share a process.
+            speaker, where = _where(item)
+            alone = speaker is not None and where in LAYERS
+            group = f"clients-{speaker.name}-{where}" if alone else "clients"
+            item.add_marker(pytest.mark.xdist_group(group))
+
+
+def _needs_own_stream(item: pytest.Item) -> bool:
+    peer, where = _where(item)
+    under_wsgi = peer is not None and not peer.modern and where in UNDER_WSGI
+    return under_wsgi and getattr(item, "originalname", "") in NEEDS_OWN_STREAM
+
+
+def _where(item: pytest.Item) -> tuple[Peer | None, str]:
+    """The client that a test is about, and where it is sent."""
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    pair: tuple[Peer | None, str] = (
+        parameters.get("visit") or parameters.get("meeting") or (None, "")
+    )
+    return pair
 
 
 @pytest.fixture(scope="session")
@@ -105,6 +136,7 @@ def visits() -> Iterator[object]:
     """Every client at every door, as parameters of a fixture."""
     for peer, door in product(PEERS, DOORS):
         marks = [pytest.mark.node] if peer.needs_node else []
+        marks += [pytest.mark.workers] if door in UNDER_WSGI else []
         yield pytest.param((peer, door), id=f"{peer.name}-{door}", marks=marks)
 
 
@@ -175,7 +207,8 @@ def conversed(
         workers = workers_of(layer)
         with balancing([worker.port for worker in workers], CUTS) as balancer:
             try:
-                return Conversation(peer.converse(balancer.url), balancer.passed)
+                without = [] if peer.modern or layer not in UNDER_WSGI else ["changes"]
+                return Conversation(peer.converse(balancer.url, without), balancer.passed)
             except Exception as error:
                 for passed in balancer.passed[-10:]:
                     error.add_note(f"{passed.method} {passed.asks} at {passed.worker}")
@@ -191,12 +224,12 @@ def meetings() -> Iterator[object]:
     for peer in PEERS:
         marks = [pytest.mark.node] if peer.needs_node else []
         yield pytest.param((peer, "none"), id=peer.name, marks=marks)
+        workers = [*marks, pytest.mark.workers]
+        yield pytest.param((peer, "threads"), id=f"{peer.name}-threads", marks=workers)
     for name, layer in [
         ("python-legacy", "memory"),
         ("python-legacy", "redis"),
         ("python-auto", "redis"),
-        # Who has a session waits there for a stream of its own, which threads do not give.
-        ("python-auto", "threads"),
     ]:
         peer = next(peer for peer in PEERS if peer.name == name)
         yield pytest.param((peer, layer), id=f"{name}-{layer}", marks=pytest.mark.workers)

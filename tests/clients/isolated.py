@@ -88,7 +88,7 @@ FASTMCP = IsolatedClient(
     revision="2026-07-28",
     lacks={"resumption": NO_RESUMPTION},
 )
-ISOLATED = [
+AT_THE_MOUNT = [
     IsolatedClient(
         name="python-sdk-1.30",
         environment="python-sdk-1.30",
@@ -113,11 +113,6 @@ ISOLATED = [
         },
     ),
     FASTMCP,
-    replace(
-        FASTMCP,
-        door="wsgi",
-        lacks={**FASTMCP.lacks, "cancellation": "that a client has gone is seen at a write alone"},
-    ),
     replace(FASTMCP, name="fastmcp-legacy", mode="legacy", revision="2025-11-25", lacks={}),
     IsolatedClient(
         name="langchain",
@@ -180,5 +175,18 @@ ISOLATED = [
             "resumption": "no call of it says anything before its end",
             "cancellation": "its calls cannot be called off",
         },
+    ),
+]
+UNDER_WSGI = {"python-sdk-1.30", "python-sdk-1.12", "python-sdk-1.9", "fastmcp", "fastmcp-legacy"}
+"""Who is sent to workers under WSGI, too, whose threads may wait for streams. There a session has
+no stream of its own; no step of a tour needs one.
+"""
+ISOLATED = [
+    *AT_THE_MOUNT,
+    *(replace(each, door="threads") for each in AT_THE_MOUNT if each.name in UNDER_WSGI),
+    replace(
+        FASTMCP,
+        door="wsgi",
+        lacks={**FASTMCP.lacks, "cancellation": "that a client has gone is seen at a write alone"},
     ),
 ]

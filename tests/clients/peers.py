@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,8 +34,8 @@ class Peer:
     revision: str
     walk: Callable[[str], Story]
     """Look at everything that the bookshop has; the story has the HTTP traffic as well."""
-    converse: Callable[[str], Story]
-    """Let the library speak, ask and tell of changes."""
+    converse: Callable[[str, Collection[str]], Story]
+    """Let the library speak, ask and tell of changes, but for steps that are named."""
     needs_node: bool = False
     hides_not_found: bool = False
     """Whether it tells of the legacy code for an unknown resource as the modern one."""
@@ -56,15 +56,17 @@ def walk_in_python(url: str, *, mode: str) -> Story:
     return asyncio.run(python_client.walk(url, mode))
 
 
-def converse_in_python(url: str, *, mode: str) -> Story:
+def converse_in_python(url: str, without: Collection[str], *, mode: str) -> Story:
     """Converse with the Python SDK."""
-    return asyncio.run(python_conversation.converse(url, mode))
+    return asyncio.run(python_conversation.converse(url, mode, without))
 
 
-def run_typescript(url: str, *, script: str, mode: str, what: str) -> Story:
+def run_typescript(
+    url: str, without: Collection[str] = (), *, script: str, mode: str, what: str
+) -> Story:
     """Walk or converse with a TypeScript client; skip without Node.js, but never in CI."""
     done = subprocess.run(
-        [find_node(), script, url, mode, what],
+        [find_node(), script, url, mode, what, *without],
         cwd=TYPESCRIPT,
         capture_output=True,
         text=True,

@@ -16,10 +16,19 @@ PACKAGES = {"@modelcontextprotocol/sdk": [204], "@modelcontextprotocol/client": 
 
 @pytest.mark.node
 @pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize(
+    "layer",
+    [
+        "none",
+        pytest.param(
+            "threads", marks=[pytest.mark.workers, pytest.mark.xdist_group("clients-threads")]
+        ),
+    ],
+)
 def test_a_client_is_not_told_of_an_error_that_there_is_not(
-    workers_of: Callable[[str], list[RunningServer]], package: str
+    workers_of: Callable[[str], list[RunningServer]], package: str, layer: str
 ) -> None:
-    server = workers_of("none")[0]
+    server = workers_of(layer)[0]
 
     story = run_typescript(server.url, script="ended.mjs", mode=package, what="4000")
 

@@ -1,7 +1,8 @@
 """Older generations of the SDK, FastMCP and the adapters of frameworks, by value.
 
 At two workers behind a balancer that takes each request to another one than the one before, and
-breaks one stream off; and one of them at the view under WSGI, where nothing can stream.
+breaks one stream off. Some of them are sent to two workers under WSGI as well, whose threads may
+wait for streams; and one to the view where nothing can stream.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tests.support.servers import RunningServer, running_servers
 from .conftest import HERE
 from .isolated import ISOLATED, IsolatedClient
 
-DOORS = {"mount": ["mount", "mount"], "wsgi": ["wsgi"]}
+DOORS = {"mount": ["mount"] * 2, "threads": ["wsgi-streams"] * 2, "wsgi": ["wsgi"]}
 
 
 @dataclass(frozen=True)

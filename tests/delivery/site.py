@@ -290,6 +290,14 @@ def released(ctx: Context, gate: str = "") -> bool:
 
 
 @server.tool
+def released_late(ctx: Context) -> bool:
+    """Do so once the client has long had something on its connection."""
+    ctx.log("info", "before")
+    gates.wait("late")
+    return ctx.release_stream()
+
+
+@server.tool
 def crash(ctx: Context) -> None:
     """Speak, and then fail."""
     ctx.log("info", "before")

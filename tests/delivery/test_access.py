@@ -164,6 +164,30 @@ def test_the_streams_of_a_deactivated_user_end(application, on_loop):
     on_loop(main())
 
 
+def coming_back(request):
+    return Principal(by_header(request).user, comes_back=request.headers["X-User"] == "anna")
+
+
+def test_who_is_to_come_back_listens_for_a_while(application, on_loop, settings):
+    """Else a token that nobody takes back is good for ever, once it listens."""
+    keys = {"AUTH": coming_back, "STREAM_MAX_AGE_SECONDS": 1}
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, **keys}
+
+    async def main():
+        anna = StatelessClient(application, X_User="anna")
+        otto = StatelessClient(application, X_User="otto")
+        own, other = (each.listen(toolsListChanged=True) for each in (anna, otto))
+        async with own as ending, other as lasting:
+            await lasting.event()
+            messages = await ending.messages()
+            assert await lasting.is_silent()
+        return messages
+
+    acknowledged, last = on_loop(main())
+    assert acknowledged["method"] == "notifications/subscriptions/acknowledged"
+    assert "result" in last, "its client listens again"
+
+
 def test_the_call_of_a_deleted_user_ends(application, on_loop, users):
     """Its rows, and those of the session, have gone with the user."""
 

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.contrib.auth.models import Group, Permission
 from django.db import OperationalError, ProgrammingError, connection, connections, transaction
 from django.db.models.signals import post_delete
@@ -22,6 +23,7 @@ from django_mcp import MCPServer, RegistrationError
 from django_mcp.clock import DatabaseNow
 from django_mcp.models import Change, ChangeCounter, Session, Subscription
 from django_mcp.protocol.topics import Topic, TopicKind
+from django_mcp.server import model_signals
 from django_mcp.store import publisher
 from django_mcp.store.changes import change_log
 from django_mcp.store.database import with_retries
@@ -417,6 +419,14 @@ def test_a_task_that_outlives_its_call_still_announces(on_loop):
     on_loop(main())
 
 
+def test_what_nothing_offers_can_be_announced_all_the_same():
+    """Another process may offer it, or this one may have until now."""
+    gone = Topic(TopicKind.RESOURCE, "gone://1")
+    subscribe(gone)
+    server.notify_resource_updated(gone.uri)
+    assert uris() == [gone.uri]
+
+
 # Models and tools
 
 
@@ -460,6 +470,23 @@ def test_what_a_bulk_statement_changes_is_not_seen(watched):
     Group.objects.bulk_create([Group(pk=7, name="x")])
     Group.objects.filter(pk=7).update(name="y")
     assert not Change.objects.exists()
+
+
+def test_a_model_may_be_named_before_all_models_are_loaded(monkeypatch):
+    """As where the ``models.py`` of an app imports what offers its instances."""
+    subscribe(Topic(TopicKind.RESOURCE, "group://7"))
+    with own_signals():
+        with monkeypatch.context() as early:
+            early.setattr(apps, "models_ready", False)
+
+            @MCPServer(server.name).resource("group://{pk}", model=Group)
+            def group(pk: int) -> str:
+                return str(pk)
+
+            assert not post_delete.has_listeners(Group)
+        model_signals.connect_deferred()
+        Group.objects.create(pk=7, name="x")
+    assert uris() == ["group://7"]
 
 
 def test_other_models_are_left_alone(watched):

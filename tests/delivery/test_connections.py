@@ -14,6 +14,7 @@ from django_mcp import endpoint
 from django_mcp.asgi import mount
 from django_mcp.http.connection_limits import Connections, open_connections
 from django_mcp.models import PendingRequest, Stream
+from django_mcp.protocol.errors import MCPError
 from django_mcp.running import send_queue
 from django_mcp.store.delivery import outbox
 from django_mcp.store.ledger import ledger
@@ -71,6 +72,19 @@ def test_nothing_is_kept_of_callers_that_have_left():
         connections.enter("anna", stays_open=waits).leave()
     assert len(connections) == 0
     assert connections._calls.each == connections._everything.each == {}
+
+
+def test_who_has_left_counts_no_longer_for_who_enters(settings):
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "MAX_STREAMS_PER_USER": 1}
+    connections = Connections()
+    for waits in (True, False):
+        for _ in range(2):
+            connections.enter("anna", stays_open=waits).leave()
+            connections.check("anna", stays_open=waits)
+        connections.enter("anna", stays_open=waits).leave()
+        connections.enter("anna", stays_open=waits)
+        with pytest.raises(MCPError):
+            connections.enter("anna", stays_open=waits)
 
 
 @pytest.mark.parametrize("client", ["", "app"])

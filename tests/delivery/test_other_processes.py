@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from typing import Any
@@ -15,7 +16,7 @@ from django_mcp.store.changes import feed
 from django_mcp.store.doorbell import Doorbell
 from tests.support.client import Client
 from tests.support.sites import urlconf
-from tests.support.waiting import in_thread
+from tests.support.waiting import BOUND, in_thread
 
 from .announcing_process import announce_elsewhere
 from .changes import PROMPTS, TOOLS, listening, redis, server, told
@@ -108,6 +109,42 @@ def test_a_layer_that_does_not_take_a_ring_is_left_alone(monkeypatch, kind):
     assert layer.asked == 1
 
 
+def test_of_a_layer_that_fails_it_is_said_once_and_once_that_it_is_back(monkeypatch, caplog):
+    class Flaky:
+        """A layer that fails twice."""
+
+        def __init__(self) -> None:
+            self.failures = 2
+            self.rings: asyncio.Queue[Any] = asyncio.Queue()
+
+        async def new_channel(self, prefix: str) -> str:
+            return prefix
+
+        async def group_add(self, group: str, channel: str) -> None:
+            pass
+
+        async def receive(self, channel: str) -> Any:
+            if self.failures:
+                self.failures -= 1
+                raise OSError("planted")
+            return await self.rings.get()
+
+    layer, heard = Flaky(), threading.Semaphore(0)
+    monkeypatch.setattr(doorbell, "_layer", lambda: layer)
+    monkeypatch.setattr(doorbell, "RETRY_SECONDS", 0.2)
+    bell = Doorbell("x", heard.release, lambda: None, lambda: None)
+    with caplog.at_level(logging.INFO, doorbell.logger.name):
+        bell.start()
+        try:
+            for _ in range(2):
+                bell._loop.call_soon_threadsafe(layer.rings.put_nowait, {"type": "ring"})
+                assert heard.acquire(timeout=BOUND)
+        finally:
+            bell.close()
+    levels = [(each.levelname, "back" in each.message) for each in caplog.records]
+    assert levels == [("WARNING", False), ("INFO", True)]
+
+
 def test_a_storm_of_changes_is_no_storm_of_rings(monkeypatch):
     class Layer(Stuck):
         async def group_send(self, group: str, message: Any) -> None:
@@ -120,6 +157,57 @@ def test_a_storm_of_changes_is_no_storm_of_rings(monkeypatch):
     for _ in range(100):
         bell.wake_everybody_once()
     assert layer.asked == 1
+
+
+class Shared:
+    """A layer that several bells have in common, each with a loop of its own."""
+
+    def __init__(self) -> None:
+        self._rung: dict[str, tuple[asyncio.AbstractEventLoop, asyncio.Queue[Any]]] = {}
+        self._members: set[str] = set()
+
+    async def new_channel(self, prefix: str) -> str:
+        channel = f"{prefix}.{len(self._rung)}"
+        self._rung[channel] = asyncio.get_running_loop(), asyncio.Queue()
+        return channel
+
+    async def group_add(self, group: str, channel: str) -> None:
+        self._members.add(channel)
+
+    async def receive(self, channel: str) -> Any:
+        return await self._rung[channel][1].get()
+
+    async def send(self, channel: str, message: Any) -> None:
+        loop, queue = self._rung[channel]
+        loop.call_soon_threadsafe(queue.put_nowait, message)
+
+    async def group_send(self, group: str, message: Any) -> None:
+        for channel in self._members:
+            await self.send(channel, message)
+
+
+def test_who_is_rung_hears_what_for(monkeypatch):
+    layer = Shared()
+    monkeypatch.setattr(doorbell, "_layer", lambda: layer)
+    monkeypatch.setattr(doorbell, "RETRY_SECONDS", 3600)  # for which none has to wait
+    looks, changes, forgets = (threading.Event() for _ in range(3))
+    bells = [
+        Doorbell("ringing", *[lambda: None] * 3),
+        Doorbell("rung", looks.set, changes.set, forgets.set),
+    ]
+    try:
+        for each in bells:
+            each.start()
+        ringing, rung = bells
+        ringing.wake([rung.channel])
+        assert looks.wait(20)
+        ringing.wake_everybody()
+        assert changes.wait(20)
+        ringing.clear_session_caches()
+        assert forgets.wait(20)
+    finally:
+        for each in bells:
+            each.close()
 
 
 class Restarted:
@@ -148,7 +236,7 @@ class Restarted:
 def test_a_process_joins_again_when_the_layer_was_restarted(monkeypatch):
     layer = Restarted()
     monkeypatch.setattr(doorbell, "_layer", lambda: layer)
-    monkeypatch.setattr(doorbell, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(doorbell, "RETRY_SECONDS", 0.2)
     bell = Doorbell("x", *[lambda: None] * 3)
     bell.start()
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import threading
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -17,6 +18,7 @@ from django_mcp.auth import Principal
 from django_mcp.models import OutgoingMessage, PendingRequest, Stream
 from django_mcp.store import ledger as ledger_module
 from django_mcp.store.delivery import outbox
+from tests.store.visiting import Visit
 from tests.support.client import Client, StatelessClient
 from tests.support.messages import IDS, modern
 from tests.support.sites import urlconf
@@ -73,6 +75,22 @@ def test_a_commit_whose_answer_is_lost_is_not_taken_for_another_ones(
     rows = OutgoingMessage.objects.order_by("seq").values_list("seq", flat=True)
     assert list(rows) == [1, 2, 3, 4]
     assert Stream.objects.get().next_seq == 5
+
+
+def test_what_is_said_while_a_commit_is_in_doubt_is_written_after_it(database, monkeypatch):
+    """Even if the call says nothing more: nobody else would have it written."""
+    books = ledger_module.Ledger()
+    monkeypatch.setattr(books, "wake", lambda: None)  # it is looked at by hand
+    monkeypatch.setattr(threading.current_thread(), "name", "mcp-ledger")
+    call = Visit().begin()
+    call.post._submit = books.submit
+    database.mislay(1)
+    call.say("first").post.want_rows()
+    books._write()
+    call.say("second")
+    while books.is_writing:
+        books._write()
+    assert ["first" in each for each in call.bodies()] == [True, False]
 
 
 def deadlock():
@@ -284,6 +302,16 @@ def test_an_outage_is_logged_once(application, on_loop, database, caplog):
     assert "cannot be used" in record.message
 
 
+def test_a_connection_that_breaks_once_is_no_outage(monkeypatch, caplog):
+    monkeypatch.setattr(ledger_module, "connections", Mock())
+    books = ledger_module.Ledger()
+    with caplog.at_level(logging.DEBUG, "django_mcp.store"):
+        for _ in range(4):
+            books._log_failure(OperationalError("planted"))
+    levels = [each.levelno for each in caplog.records]
+    assert levels == [logging.DEBUG, logging.ERROR, logging.DEBUG, logging.DEBUG]
+
+
 def test_the_function_is_not_run_again(application, on_loop, database):
     async def main():
         client = await Client(application).open()
@@ -343,12 +371,12 @@ def test_a_job_that_the_database_does_not_take_keeps_no_other_waiting(database, 
 
     books = ledger_module.Ledger()
     with database.away():
-        for job in (ask, insert_twice):
+        for job in (ask, insert_twice, ask):
             books._jobs.append(job)
         books._run_jobs()
         assert done == []
     books._run_jobs()
-    assert done == ["asked", "refused"]
+    assert done == ["asked", "refused", "asked"]
     assert not books.is_writing
     assert [each.levelname for each in caplog.records if "job" in each.message] == ["ERROR"]
 

@@ -358,3 +358,35 @@ def test_a_client_that_goes_as_its_call_is_written_leaves_no_reader(
             site.gates.open("gone")
 
     on_loop(main())
+
+
+@pytest.mark.parametrize("client_class", [Client, StatelessClient])
+def test_nothing_is_kept_for_a_client_that_has_gone(
+    application, on_loop, monkeypatch, client_class
+):
+    """Its call may go on, and say as much as it likes."""
+    queues = []
+
+    class Queue(streamed_post.SendQueue):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            queues.append(self)
+
+    monkeypatch.setattr(streamed_post, "SendQueue", Queue)
+
+    async def main():
+        client = client_class(application)
+        meta = None
+        if client_class is Client:
+            await client.open()
+        else:
+            meta = {META_LOG_LEVEL: "info"}
+        async with client.call("speak_and_wait", gate="gone", meta=meta) as connection:
+            await connection.message()
+        (queue,) = queues
+        await until(lambda: queue._closed, True)
+        site.gates.open("gone")
+        await until(lambda: "gone" in site.gates.left, True)
+        assert not queue.waiting()
+
+    on_loop(main())

@@ -141,6 +141,18 @@ def test_a_batch_is_registered_as_a_whole(application, on_loop):
     assert on_loop(main()) == [("1", "running"), ("2", "running")]
 
 
+def test_who_shows_the_stream_of_a_dead_process_is_named_so_that_he_can_be_woken(
+    application, on_loop
+):
+    async def main():
+        await Client(application).open()
+        return await in_thread(Abandoned, 1)
+
+    on_loop(main()).die()
+    Stream.objects.update(reader="another process")
+    assert end_abandoned() == ["another process"]
+
+
 def test_a_listen_of_a_dead_process_leaves_no_subscription(application, on_loop):
     row = PendingRequest.objects.create(
         method="subscriptions/listen", server="delivery", request_id="1", owner=DEAD.id

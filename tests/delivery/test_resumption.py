@@ -12,7 +12,7 @@ from django.core.asgi import get_asgi_application
 from django_mcp.http.event_stream import EventStream
 from django_mcp.models import OutgoingMessage, PendingRequest, Session, Stream
 from django_mcp.running.send_queue import SendQueue
-from django_mcp.store.delivery import outbox
+from django_mcp.store.delivery import outbox, stream_rows
 from django_mcp.store.ledger import ledger
 from tests.support.client import Client
 from tests.support.waiting import in_thread, until
@@ -252,7 +252,10 @@ def test_older_revisions_resume_too(application, on_loop, revision):
     assert len(on_loop(main())) == 2
 
 
-def test_a_tool_may_let_its_client_come_back_for_the_result(application, on_loop):
+def test_a_tool_may_let_its_client_come_back_for_the_result(application, on_loop, settings):
+    """At once, and not when the call has become long."""
+    settings.DJANGO_MCP = {**settings.DJANGO_MCP, "STREAM_AFTER_SECONDS": 3600}
+
     async def main():
         client = await Client(application).open()
         async with client.call("released", id=3) as connection:
@@ -265,6 +268,59 @@ def test_a_tool_may_let_its_client_come_back_for_the_result(application, on_loop
     (only,) = on_loop(main())
     assert only["id"] == 3
     assert only["result"]["structuredContent"] == {"result": True}
+
+
+@pytest.mark.parametrize("stays", [True, False])
+def test_to_let_go_of_a_stream_is_nothing_to_the_connection_that_has_taken_it_over(
+    application, on_loop, stays
+):
+    """Whether the one that the call came on is still there or not."""
+
+    def holder():
+        return Stream.objects.values_list("epoch", "reader").get()
+
+    async def main():
+        client = await Client(application).open()
+        former = client.call("released_late", id=3)
+        connection = await former.__aenter__()
+        assert text_of(await connection.message()) == "before"
+        if not stays:
+            await former.__aexit__(None, None, None)
+        async with client.listen(connection.last_id) as taken:
+            assert (await taken.event()).data == b""
+            before = await in_thread(holder)
+            site.gates.open("late")
+            found = await taken.messages()
+            assert before[1]
+            assert await in_thread(holder) == before
+        if stays:
+            assert await connection.messages() == []
+            await former.__aexit__(None, None, None)
+        return found
+
+    (only,) = on_loop(main())
+    assert only["id"] == 3
+    assert only["result"]["structuredContent"] == {"result": True}
+
+
+def test_who_has_lost_a_stream_frees_nobody_elses(application, on_loop):
+    async def main():
+        client = await Client(application).open()
+        async with client.listen() as own:
+            await own.event()
+
+    on_loop(main())
+    stream = Stream.objects.get(own=True)
+    stream_rows.take_over(stream, "first")
+    late = stream.epoch
+    stream_rows.take_over(stream, "second")
+    stream_rows.leave(stream.pk, late)
+    stream.refresh_from_db()
+    assert stream.reader == "second"
+    assert not stream_rows.claim(stream.pk, late, "first")
+    stream_rows.leave(stream.pk, stream.epoch)
+    assert not stream_rows.claim(stream.pk, late, "first")
+    assert stream_rows.claim(stream.pk, stream.epoch, "third")
 
 
 @pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18"])

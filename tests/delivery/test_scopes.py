@@ -37,6 +37,12 @@ def refund_of(ctx: Context, id: str) -> str:
     return "Refunded." if ctx.elicit("Refund?", bool) else "Nothing done."
 
 
+@server.resource("salary://all", scopes=["salaries"])
+def salaries() -> str:
+    """Need what nobody here has."""
+    return ""
+
+
 def by_header(request: HttpRequest) -> Principal:
     """Let everybody in as one user, with the scopes that he names."""
     user, _ = get_user_model().objects.get_or_create(username="anna")

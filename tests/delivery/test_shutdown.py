@@ -13,6 +13,7 @@ import pytest
 
 from django_mcp.models import Session
 from django_mcp.running import shutdown
+from django_mcp.running.known_servers import Server
 from django_mcp.running.send_queue import SendQueue
 from django_mcp.running.shutdown import Shutdown
 from django_mcp.signals import call_finished
@@ -136,6 +137,28 @@ def test_a_call_may_end_before_the_process_does(application, on_loop, settings):
     assert on_loop(main())["result"]["content"][0]["text"] == "waited"
 
 
+def test_what_one_lifespan_ends_is_not_what_the_next_one_begins(application, on_loop, settings):
+    """Adapters of serverless platforms begin and end one with each request, on one loop."""
+    limit(settings, NO_TIME)
+
+    async def main():
+        shutdown.start()
+        await shutdown.drain()
+        shutdown.start()
+        client = await Client(application).open()
+        calling = asyncio.create_task(answer(client.call("await_", id=1)))
+        await site.gates.reached()
+        done, _ = await asyncio.wait([calling], timeout=0.5)
+        site.gates.open()
+        result = await calling
+        await shutdown.drain()
+        return done, result
+
+    done, result = on_loop(main())
+    assert not done
+    assert result["result"]["content"][0]["text"] == "waited"
+
+
 @pytest.mark.parametrize("has_lifespan", [True, False])
 def test_the_process_ends_when_all_receivers_have_heard_of_its_calls(
     application, on_loop, settings, monkeypatch, has_lifespan
@@ -170,6 +193,29 @@ def test_the_process_ends_when_all_receivers_have_heard_of_its_calls(
         assert on_loop(main()) == (False, ["ok"])
     finally:
         call_finished.disconnect(receive)
+
+
+def test_the_signal_waits_for_a_call_whose_client_comes_back_for_the_answer(
+    application, on_loop, settings, monkeypatch
+):
+    """The server, which waits for connections, knows nothing of it."""
+    limit(settings, LONG)
+    monkeypatch.setattr(shutdown, "LINGER_SECONDS", 0)
+
+    async def main():
+        client, signals = await Client(application).open(), Signals()
+        async with client.call("speak_and_wait", gate="stays"):
+            async with client.call("speak_and_wait", gate="left") as left:
+                await left.message()
+            asked(signals)._asked(signal.SIGTERM)
+            (ending,) = shutdown_tasks()
+            done, _ = await asyncio.wait([ending], timeout=0.5)
+            site.gates.open("left")
+            await asyncio.wait_for(ending, BOUND / 2)  # before the other gives up
+            site.gates.open("stays")
+        return bool(done), signals.passed_on
+
+    assert on_loop(main()) == (False, [signal.SIGTERM])
 
 
 def test_how_sessions_were_used_is_written_before_the_process_ends(application, on_loop):
@@ -270,6 +316,71 @@ def test_the_second_signal_is_passed_on_at_once_and_the_first_no_more(
     error, passed_on = on_loop(main())
     assert error["error"]["code"] == -32603
     assert passed_on == [signal.SIGINT]
+
+
+class BreaksOff(Server):
+    """A server that ends at once when it is told to, whatever it still sends."""
+
+    breaks_off, is_idle, has_connections = True, False, False  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("grace", [1, LONG])
+def test_a_server_that_breaks_off_is_told_once_all_is_sent_or_the_time_has_passed(
+    on_loop, settings, monkeypatch, grace
+):
+    limit(settings, grace)
+    monkeypatch.setattr(shutdown, "FLUSH_SECONDS", 3600)
+    server = BreaksOff()
+    monkeypatch.setattr(shutdown, "server_behind", lambda handler: server)
+
+    async def main():
+        signals = Signals()
+        asked(signals)._asked(signal.SIGTERM)
+        (ending,) = shutdown_tasks()
+        done, _ = await asyncio.wait([ending], timeout=0.3)
+        server.is_idle = grace == LONG
+        await asyncio.wait_for(ending, BOUND)
+        return bool(done), signals.passed_on
+
+    assert on_loop(main()) == (False, [signal.SIGTERM])
+
+
+def test_the_server_hears_of_the_signal_whatever_fails_before(
+    on_loop, settings, monkeypatch, caplog
+):
+    """Else the process would go on for ever, and take no connections."""
+
+    class Failing(Server):
+        async def stop_listening(self) -> None:
+            raise OSError("planted")
+
+    limit(settings, LONG)
+    monkeypatch.setattr(shutdown, "server_behind", lambda handler: Failing())
+
+    async def main():
+        signals = Signals()
+        asked(signals)._asked(signal.SIGTERM)
+        await asyncio.wait_for(asyncio.gather(*shutdown_tasks()), BOUND)
+        return signals.passed_on
+
+    assert on_loop(main()) == [signal.SIGTERM]
+    assert "planted" in caplog.text
+
+
+def test_streams_and_calls_are_ended_from_any_thread(on_loop):
+    """As gunicorn's hook does, which lets nobody hear of signals."""
+
+    async def main():
+        process = Shutdown()
+        process.watch()
+        try:
+            await in_thread(process.begin_soon)
+            await until(shutdown.is_closing, True)
+        finally:
+            process.is_over = True
+            process._signals.close()
+
+    on_loop(main())
 
 
 def shutdown_tasks() -> list[asyncio.Task[Any]]:

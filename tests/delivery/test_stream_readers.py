@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
+from django_mcp.http.event_stream import note_room
 from django_mcp.models import OutgoingMessage, Session, Stream
 from django_mcp.store.delivery import outbox, stream_rows
 from django_mcp.store.delivery.records import StoredMessage
 from django_mcp.store.delivery.stream_readers import StreamReader, StreamReaders
+from django_mcp.store.ledger import Ledger
 
 
 class Connection:
@@ -102,6 +105,17 @@ def test_however_many_are_behind_each_gets_its_own(readers):
     readers.look()
     assert [got[row.pk] for row in rows[:150]] == [[]] * 150
     assert [got[row.pk] for row in rows[150:]] == [[str(row.pk)] for row in rows[150:]]
+
+
+def test_who_can_take_more_again_is_looked_for_at_once(monkeypatch):
+    looks: list[str | None] = []
+    monkeypatch.setattr(Ledger, "look_now", lambda self, partition: looks.append(partition))
+    reader = _reader(uuid4(), [])
+    reader.ready = False
+    for _ in range(2):
+        note_room(reader)
+    assert reader.ready
+    assert looks == [reader.partition]
 
 
 def _reader(stream: Any, got: list[str]) -> StreamReader:

@@ -564,6 +564,24 @@ def _planted(number: int) -> GetStreamListener:
     )
 
 
+def test_who_has_heard_of_a_change_does_not_hear_it_again_with_who_has_not():
+    topic = Topic(TopicKind.RESOURCE, "note://1")
+    late = _planted(1)
+    heard = _planted(2)
+    for each in (late, heard):
+        Subscription.objects.create(
+            session_id=each.session,
+            server=server.name,
+            uri=topic.uri,
+            uri_digest=change_log.key_of(topic).digest,
+        )
+    change_log.write(server.name, [topic])
+    news = change_log.after({server.name: 0})[server.name]
+    heard = replace(heard, seen=news.last)
+    found = [each for each, *_ in fanout._find_resources([late, heard], news)]
+    assert found == [late]
+
+
 def test_looks_that_are_rung_for_are_not_too_many(application, on_loop, monkeypatch):
     looks = []
     original = feed.ChangeFeed._look
@@ -581,6 +599,16 @@ def test_looks_that_are_rung_for_are_not_too_many(application, on_loop, monkeypa
     on_loop(main())
     # Announcing takes far less than the time that these looks would need otherwise.
     assert len(looks) <= 10
+
+
+def test_a_look_that_was_rung_for_is_one_look(monkeypatch):
+    """After it nobody looks before it is time."""
+    monkeypatch.setattr(feed, "POLL_SECONDS", 3600)
+    changes = feed.ChangeFeed(lambda: None)
+    changes.look_soon()
+    assert changes.pause == 0
+    changes.tick()
+    assert changes.pause > feed.INTERVAL_SECONDS
 
 
 def test_changes_of_another_server_are_its_own(application, on_loop):

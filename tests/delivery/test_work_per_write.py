@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 
+from django_mcp.store import ledger
 from django_mcp.store.delivery.records import MessageKind, StoredMessage
 from django_mcp.store.delivery.stream_readers import StreamReader, StreamReaders
 from django_mcp.store.ledger import Ledger
@@ -38,6 +39,23 @@ def own():
     made.close()
 
 
+def test_what_nobody_expected_loses_nothing(own, monkeypatch):
+    """A bug, say, of a driver: whatever it is, what waited waits on."""
+    monkeypatch.setattr(own, "wake", lambda: None)
+    running, got = Visit().begin(), list[StoredMessage]()
+    running.post._submit = own.submit
+    running.say()
+    running.post.write_at = 0.0
+    own.readers.add(connection(running.post.id, got))
+    with monkeypatch.context() as broken:
+        broken.setattr(ledger, "write_batches", lambda *given: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            own._write()
+    assert own.is_writing
+    own._write()
+    assert [each.seq for each in got] == [1]
+
+
 @pytest.mark.parametrize("ends", [False, True])
 def test_a_batch_costs_as_much_among_5000_streams_as_among_10(own, monkeypatch, ends):
     monkeypatch.setattr(own, "wake", lambda: None)
@@ -61,6 +79,14 @@ def test_a_batch_costs_as_much_among_5000_streams_as_among_10(own, monkeypatch, 
         own.readers.remove(reader)
     few, many = costs
     assert few == many > 0
+
+
+def test_however_many_calls_begin_the_thread_is_woken_for_the_first(own, monkeypatch):
+    woken: list[None] = []
+    monkeypatch.setattr(own, "wake", lambda: woken.append(None))
+    for _ in range(9):
+        own.start_looking()
+    assert len(woken) == 1
 
 
 def test_the_last_words_of_a_stream_that_is_gone_do_too():

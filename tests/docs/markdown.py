@@ -15,6 +15,8 @@ and one that stands alone chooses the project in which the page goes on:
     <!-- project: demo -->              the example project, as a clone of the repository has it
     <!-- project: postgresql -->        an empty directory; what follows is run where DATABASE_URL
                                         is that of PostgreSQL, on its server
+    <!-- project: wagtail -->           an empty directory; its page is marked `sites`, and fails
+                                        where the packages of that dependency group are missing
 
 Python is always a file or run. What goes into a file says so to readers, who do not see these
 comments, in its first line: ``# shop/mcp.py``, or ``# shop/mcp.py, at the end`` where it is added.
@@ -32,11 +34,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOT_PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
-PROJECTS = ("tutorial", "empty", "demo", "postgresql")
+PROJECTS = ("tutorial", "empty", "demo", "postgresql", "wagtail")
 
 ALLOWED = {
     "python": {"file", "append", "run"},
     "console": {"run", "server", "not run"},
+    "html": {"file"},
     "json": {"file", ""},
     "text": {""},
 }
@@ -82,6 +85,11 @@ def pages() -> list[str]:
 def text_of(page: str) -> str:
     """Return a page's text."""
     return (ROOT / page).read_text(encoding="utf-8")
+
+
+def needs_sites(page: str) -> bool:
+    """Return whether a page builds a site of a package that only the group ``sites`` installs."""
+    return "<!-- project: wagtail -->" in text_of(page)
 
 
 def snippets(page: str, text: str) -> list[Snippet]:

@@ -443,12 +443,12 @@ PROVOCATIONS: dict[str, dict[str, Provocation]] = {
         "The body is larger than `MAX_BODY_BYTES`": too_large,
         "The body holds more than `MAX_JSON_VALUES` values": of_too_many_values,
         "The body does not come in [time](../how-to/limit-callers.md#what-a-body-may-cost), at the "
-        "mount": of_a_body_that_stops,
+        "[mount](../how-to/deploy.md#asgi-with-the-mount)": of_a_body_that_stops,
         "Too much is being sent at the same time, at the mount": of_too_much_at_once,
         "The body is not JSON in UTF-8, has a member twice, is nested too deeply, or has an "
         "integer of more than 1000 digits": unreadable,
-        "GET where there is no stream: under WSGI without `Last-Event-ID`, or at revision "
-        "2026-07-28": without_a_stream,
+        "GET where there is no [stream](../explanation/processes.md#streams): under WSGI without "
+        "`Last-Event-ID`, or at revision 2026-07-28": without_a_stream,
         "GET whose `Accept` does not admit an event stream": lambda c: resuming(
             c, Accept="application/json"
         ),

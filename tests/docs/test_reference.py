@@ -15,20 +15,44 @@ import pytest
 from django.dispatch import Signal
 
 import django_mcp
-from django_mcp import MCPServer, auth, conf, content, routing, signals, testing
-from django_mcp.contrib.oauth import fetching, introspection, issuers, tokens, users
+from django_mcp import FileLink, MCPServer, auth, conf, content, routing, signals, testing
+from django_mcp.contrib.oauth import (
+    client_documents,
+    fetching,
+    introspection,
+    issuers,
+    tokens,
+    users,
+)
+from django_mcp.contrib.oauth.allauth import clients
 from django_mcp.contrib.otel import conventions
 from django_mcp.contrib.sentry import call_scope
-from django_mcp.contrib.tokens import mcp_commands
+from django_mcp.contrib.tokens import views
 from django_mcp.http.views import MCPView
 from django_mcp.management import prune
 from django_mcp.management.commands import mcp as command
+from django_mcp.model_tools.changing import chosen_rows, confirming
+from django_mcp.model_tools.fields import row_fields
+from django_mcp.model_tools.finding import lookups
+from django_mcp.model_tools.finding import pages as row_pages
+from django_mcp.model_tools.generic import offered_models
+from django_mcp.model_tools.generic.changing import TAKEN
+from django_mcp.model_tools.options import ModelOptions
 from django_mcp.protocol import bounded, messages, uri_template
 from django_mcp.protocol.errors import ErrorCode
 from django_mcp.protocol.lifecycle import SessionInfo
 from django_mcp.running import call_observers, worker_threads
-from django_mcp.server import arguments, exception_table, json_schema
+from django_mcp.server import (
+    api_requests,
+    arguments,
+    commands,
+    exception_table,
+    files,
+    json_schema,
+    uploads,
+)
 from django_mcp.server.context import Context
+from django_mcp.server.fields import field_types, form_arguments
 from django_mcp.server.methods import base_protocol, completion, subscriptions
 from django_mcp.server.questions import asking, mrtr
 from django_mcp.server.questions import fields as question_fields
@@ -45,6 +69,7 @@ REFERENCE = "docs/reference"
 SETTINGS = f"{REFERENCE}/settings.md"
 DECORATORS = f"{REFERENCE}/decorators.md"
 CONTEXT = f"{REFERENCE}/context.md"
+MODEL_TOOLS = f"{REFERENCE}/model-tools.md"
 TESTING = f"{REFERENCE}/testing.md"
 
 EMPTY = inspect.Parameter.empty
@@ -150,9 +175,18 @@ LIMITS = {
     "Characters of a claim that names a user": users.MAX_CLAIM_CHARACTERS,
     "Keys of an authorization server": issuers.MAX_KEYS,
     "Bytes of a document of an authorization server": fetching.MAX_DOCUMENT_BYTES,
+    "Seconds that fetching the document of a client may take": client_documents.MAX_SECONDS,
+    "Bytes of the document of a client": client_documents.MAX_DOCUMENT_BYTES,
+    "Characters of the URL of a client's document, and of a URL that it names": (
+        client_documents.MAX_URL_CHARACTERS
+    ),
+    "Redirect URIs in the document of a client": client_documents.MAX_REDIRECT_URIS,
+    "Characters of the name in it, which is cut": client_documents.MAX_NAME_CHARACTERS,
+    "Addresses of its host that are tried": client_documents.MAX_ADDRESSES,
     "Answers about tokens that a process remembers, of those that hold, and of others": (
         introspection.MAX_CACHED
     ),
+    "Bytes of a client's registration at django-allauth": clients.MAX_REGISTRATION_BYTES,
     "Times that a question is asked until its answer fits": asking.MAX_ATTEMPTS,
     "Times that one call may come back with questions": mrtr.MAX_ROUNDS,
     "Nesting of arrays and objects in a body": messages.MAX_DEPTH,
@@ -187,6 +221,30 @@ LIMITS = {
     ),
     "Wrong arguments that one answer names": arguments.MAX_PROBLEMS,
     "Messages of one exception that are told": exception_table.MAX_MESSAGES,
+    "Bytes of a file that a result holds": files.MAX_FILE_BYTES,
+    "Rows of a list without pages of a REST framework view or a ninja operation": (
+        api_requests.MAX_ROWS
+    ),
+    "Bytes of a file that an argument is, unless `Upload` or `mcp.form` says otherwise": (
+        uploads.MAX_UPLOAD_BYTES
+    ),
+    "Characters of what a management command has written that a result holds": (
+        commands.MAX_OUTPUT_CHARACTERS
+    ),
+    "Characters of a text that tools of models search or filter by": field_types.MAX_TEXT,
+    "Digits of a decimal that tools of models and forms take, where its field names no number": (
+        field_types.MAX_DIGITS
+    ),
+    "Choices of a field that their schemas name": field_types.MAX_CHOICES,
+    "Values of a list that they filter by": lookups.MAX_VALUES,
+    "Words that they search for": lookups.MAX_WORDS,
+    "Rows of their pages, and of those of `Page`": row_pages.MAX_PAGE,
+    "Rows that they look at for a page, where permissions may hide each": row_pages.MAX_LOOKED_AT,
+    "Related rows that they show of one": row_fields.MAX_LISTED,
+    "Rows that one of their calls changes": chosen_rows.MAX_ROWS,
+    "Rows that their confirmations name": confirming.MAX_NAMED,
+    "Values of several choices of a form that they take": form_arguments.MAX_CHOSEN,
+    "Names that an error of the five tools for many models lists": offered_models.MAX_NAMED,
     "Values in an answer to `completion/complete`": completion.MAX_VALUES,
     "Bytes of `clientInfo` in `initialize`, icons that do not fit left out, and as many of "
     "`capabilities`": base_protocol.MAX_INFO_BYTES,
@@ -199,7 +257,8 @@ LIMITS = {
     "Sessions that a process remembers at the same time": session_cache.MAX_SESSIONS,
     "Callers that a process counts for itself at the same time": rate_counters.MAX_COUNTS,
     "Rows that `mcp prune` removes at most in one statement": prune.MAX_BATCH_SIZE,
-    "Days for which `mcp token create` issues a token": mcp_commands.MAX_DAYS,
+    "Days for which a token is issued, unless it never expires": conf.MAX_TOKEN_DAYS,
+    "Active tokens of a person who makes another one": views.MAX_OWN_TOKENS,
 }
 
 
@@ -235,14 +294,52 @@ def test_every_option_of_a_decorator_is_documented(kind: str):
 @pytest.mark.parametrize(
     ("heading", "function"),
     [
+        ("## mcp.app", MCPServer.app),
         ("## mcp.resource", MCPServer.resource),
         ("## mcp.completion", MCPServer.completion),
         ("## MCPServer", MCPServer),
         ("## endpoint", routing.endpoint),
+        ("## FileLink", FileLink),
     ],
 )
 def test_every_option_is_documented(heading: str, function: Callable[..., Any]):
     assert documented(DECORATORS, heading) == options(function)
+
+
+def test_every_option_of_forms_is_documented():
+    table = documented(DECORATORS, "## mcp.form")
+    table.pop("others")  # of mcp.tool
+    assert table == options(MCPServer.form, without=("options",))
+
+
+def test_every_option_of_an_upload_is_documented():
+    table = text_of("docs/how-to/return-querysets.md").partition("### Files that come in")[2]
+    assert {code(row[0]): code(row[1]) for row in rows(table)} == options(django_mcp.Upload)
+
+
+def test_every_option_of_an_admin_site_is_documented():
+    table = [row for row in rows(section(DECORATORS, "## mcp.admin_site")) if code(row[1])]
+    said = {code(row[0]): code(row[1]) for row in table if row[0] != "others"}
+    own = options(MCPServer.admin_site, without=("site", "options"))
+    assert {name: said[name] for name in own} == own
+    assert said.keys() - own == TAKEN.keys()
+
+
+def test_every_option_of_tools_of_models_is_documented():
+    attributes = {
+        name: written(getattr(ModelOptions, name)) for name in inspect.get_annotations(ModelOptions)
+    }
+    table = [row for row in rows(section(MODEL_TOOLS, "## Options")) if len(row) == 3]
+    assert {code(row[0]): code(row[1]) for row in table} == attributes
+
+
+def test_every_method_of_tools_of_models_is_documented():
+    own = {
+        f"{name}{bare(member)}"
+        for name, member in vars(ModelOptions).items()
+        if inspect.isfunction(member) and name.startswith(("get_", "save_", "delete_", "has_"))
+    }
+    assert set(first_column(section(MODEL_TOOLS, "## Methods"))) == own
 
 
 def test_every_way_to_announce_a_change_is_documented():
@@ -318,6 +415,8 @@ def test_the_ready_made_callables_are_documented():
         "django_mcp.contrib.tokens.auth.token_auth",
         "django_mcp.contrib.oauth.jwt_auth",
         "django_mcp.contrib.oauth.introspection_auth",
+        "django_mcp.contrib.oauth.dot_auth",
+        "django_mcp.contrib.oauth.allauth_auth",
     ]
 
 

@@ -6,13 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from .markdown import SnippetError, pages, snippets, text_of
+from .markdown import SnippetError, needs_sites, pages, snippets, text_of
 from .project import Project, SnippetFailed, free_port
 from .workshop import Workshop
 
 
+def marked(page: str) -> object:
+    marks = [pytest.mark.sites] if needs_sites(page) else []
+    return pytest.param(page, id=page, marks=marks)
+
+
 @pytest.mark.processes
-@pytest.mark.parametrize("page", pages())
+@pytest.mark.parametrize("page", [marked(page) for page in pages()])
 def test_every_snippet_does_what_it_says(page: str, workshop: Workshop):
     workshop.play(page)
 

@@ -60,8 +60,10 @@ class Workshop:
         logs = place / "logs"
         logs.mkdir(parents=True)
         project = Project(place / "project", logs, port=self._port)
-        if name in ("empty", "postgresql"):
+        if name in ("empty", "postgresql", "wagtail"):
             project.root.mkdir()
+            if name == "wagtail":
+                project.settings = "mysite.settings.dev"
         elif name == "demo":
             project.settings = "example_project.settings"
             _copy_demo(project.root)

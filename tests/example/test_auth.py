@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+import base64
+import hashlib
+from urllib.parse import parse_qs, urlencode, urlsplit
+
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import RequestFactory
 
 from django_mcp.auth import Principal, Refusal
 from django_mcp.contrib.tokens.models import Token
 from example_project.support.auth import demo_auth
+from tests.support.caller import Caller
+from tests.support.entrances import open_entrance
 
 pytestmark = pytest.mark.django_db
 
@@ -27,7 +34,7 @@ def call(*, address: str = "127.0.0.1", **headers: str) -> Principal | Refusal:
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"])
 def test_this_machine_is_the_demo_agent(agent, address):
-    assert call(address=address) == Principal(user=agent, client_id="demo")
+    assert call(address=address) == Principal(user=agent, client_id="demo", scopes=None)
 
 
 @pytest.mark.parametrize("address", ["192.0.2.7", "10.0.0.1", "::ffff:192.0.2.7", "0.0.0.0", ""])
@@ -89,3 +96,56 @@ def test_endpoint_uses_it(client):
     refused = post(REMOTE_ADDR="192.0.2.7")
     assert refused.status_code == 401
     assert refused.headers["WWW-Authenticate"].startswith("Bearer")
+
+
+# With a login
+
+
+def test_whoever_logs_in_acts_as_himself_within_the_scopes_on_the_page(client, agent, site_of):
+    tokens = site_of(client, agent, "desk:read")
+    caller = Caller(open_entrance("wsgi"), path="/login/mcp")
+    caller = caller.with_headers(Authorization=f"Bearer {tokens['access_token']}")
+    found = caller.tool("search_tickets", assignee="me", limit=1)
+    assert found.status == 200, found
+    refused = caller.tool("close_tickets", status="solved", idle_days=60)
+    assert refused.status == 403
+    assert 'scope="desk:read desk:write"' in refused.header("WWW-Authenticate")
+
+
+@pytest.fixture
+def site_of():
+    """Log somebody in, by his browser and a client that has registered itself."""
+
+    def login(browser, user, scope):
+        callback, verifier = "http://127.0.0.1:3118/callback", "v" * 43
+        digest = hashlib.sha256(verifier.encode()).digest()
+        browser.force_login(user)
+        registered = browser.post(
+            "/o/register/",
+            {"redirect_uris": [callback], "token_endpoint_auth_method": "none"},
+            content_type="application/json",
+        ).json()
+        asked = {
+            "response_type": "code",
+            "client_id": registered["client_id"],
+            "redirect_uri": callback,
+            "scope": scope,
+            "resource": f"{settings.SITE}/login/mcp",
+            "code_challenge": base64.urlsafe_b64encode(digest).decode().rstrip("="),
+            "code_challenge_method": "S256",
+        }
+        page = browser.get("/o/authorize/", asked)
+        assert "Tickets, customers and articles" in page.content.decode()
+        answer = browser.post(f"/o/authorize/?{urlencode(asked)}", {"allow": "1"})
+        code = parse_qs(urlsplit(answer.headers["Location"]).query)["code"][0]
+        given = {"grant_type": "authorization_code", "code": code, "code_verifier": verifier}
+        same = {name: asked[name] for name in ("client_id", "redirect_uri", "resource")}
+        return browser.post("/o/token/", {**given, **same}).json()
+
+    return login
+
+
+def test_the_demo_agent_is_no_resource_of_oauth(client):
+    assert client.get("/.well-known/oauth-protected-resource/mcp").status_code == 404
+    about = client.get("/.well-known/oauth-protected-resource/login/mcp").json()
+    assert about["scopes_supported"] == ["desk:read"]

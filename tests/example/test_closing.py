@@ -86,6 +86,10 @@ def test_closes_all_of_a_status(as_agent, tickets):
     assert not Ticket.objects.filter(status=Status.SOLVED).exists()
 
 
+def test_a_number_that_no_database_knows_is_told(as_agent):
+    as_agent.tool("close_tickets", ticket_ids=[2**70]).assert_failed("ticket_ids.0: Input should")
+
+
 def test_wants_to_be_told_which(as_agent, tickets):
     as_agent.tool("close_tickets").assert_failed("Say which")
     assert closed(tickets) == []

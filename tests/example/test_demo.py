@@ -24,6 +24,18 @@ class TestDemo:
         assert f"Endpoint: {demo.site}/mcp" in lines
         assert f"Admin:    {demo.site}/admin/   login admin, password demo" in lines
         assert f"claude mcp add --transport http support {demo.site}/mcp" in lines
+        login = f"claude mcp add --transport http support-login {demo.site}/login/mcp"
+        assert login in lines
+
+    def test_lets_clients_log_in(self, demo):
+        endpoint = f"{demo.site}/login/mcp"
+        refused = Caller(ServerEntrance(demo.site), path="/login/mcp").tool("search_tickets")
+        assert refused.status == 401
+        about = httpx.get(f"{demo.site}/.well-known/oauth-protected-resource/login/mcp").json()
+        assert (about["resource"], about["authorization_servers"]) == (endpoint, [demo.site])
+        server = httpx.get(f"{demo.site}/.well-known/oauth-authorization-server").json()
+        assert server["issuer"] == demo.site
+        assert httpx.get(f"{demo.site}/login/?next=/o/authorize/").status_code == 200
 
     def test_has_seeded_the_desk(self, demo):
         assert "Wrote 3000 tickets" in demo.output

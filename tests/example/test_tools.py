@@ -9,13 +9,23 @@ from django.test.utils import CaptureQueriesContext
 
 from django_mcp.testing import Answer, MCPClient
 from example_project.support import desk
-from example_project.support.models import Comment, Ticket
+from example_project.support.models import Article, Comment, Refund, Ticket
 
 pytestmark = pytest.mark.django_db
 
-READING = {"read_article", "read_ticket", "search_articles", "search_tickets", "suggest_articles"}
+READING = {
+    *("list_articles", "read_article", "read_ticket"),
+    *("search_articles", "search_tickets", "suggest_articles"),
+}
 WRITING = {"assign_ticket", "close_tickets", "refund_ticket", "set_ticket_status"}
 AGENTS = {*WRITING, "draft_reply", "ticket_statistics"}
+DERIVED_READING = {
+    *("find_comments", "find_customers", "get_comment", "get_customer", "get_refund"),
+    *("list_refunds", "stale_articles"),
+}
+DERIVED_WRITING = {"create_customer", "update_customer", "write_article"}
+DERIVED = DERIVED_READING | DERIVED_WRITING
+"""Made of a model, an admin, a form, an API, a command: their arguments are named as fields are."""
 INVALID_PARAMS = -32602
 
 
@@ -39,11 +49,11 @@ def foreign(customer) -> Ticket:
 def test_each_role_has_its_tools(as_agent, as_customer):
     agents = {tool["name"] for tool in as_agent.list_tools()}
     customers = {tool["name"] for tool in as_customer.list_tools()}
-    assert agents == READING | AGENTS | {"reply_to_ticket"}
-    assert customers == READING | {"reply_to_ticket"}
+    assert agents == READING | AGENTS | DERIVED | {"reply_to_ticket", "show_board"}
+    assert customers == READING | {"reply_to_ticket", "show_board"}
 
 
-@pytest.mark.parametrize("name", sorted(AGENTS))
+@pytest.mark.parametrize("name", sorted(AGENTS | DERIVED))
 def test_hidden_tools_are_refused_as_if_unknown(as_customer, name):
     as_customer.tool(name, ticket_id=1).assert_error(INVALID_PARAMS, f"Unknown tool: {name}")
 
@@ -53,8 +63,10 @@ def test_every_tool_says_what_it_does_and_takes(agent):
         assert len(tool["description"]) > 40, tool["name"]
         assert "Args:" not in tool["description"]
         assert tool["annotations"]["readOnlyHint"] is (
-            tool["name"] not in WRITING | {"reply_to_ticket"}
+            tool["name"] not in WRITING | DERIVED_WRITING | {"reply_to_ticket"}
         )
+        if tool["name"] in DERIVED:
+            continue
         for name, schema in tool["inputSchema"]["properties"].items():
             described = schema.get("description") or "$ref" in schema
             assert described, (tool["name"], name)
@@ -152,7 +164,8 @@ def test_foreign_tickets_and_missing_ones_look_alike(as_customer, foreign):
         sentence = f"There is no ticket {number} that you may see."
         as_customer.tool("read_ticket", ticket_id=number).assert_failed(sentence)
         as_customer.tool("reply_to_ticket", ticket_id=number, body="x").assert_failed(sentence)
-        as_customer.tool("suggest_articles", ticket_id=number).assert_failed(sentence)
+        suggested = as_customer.tool("suggest_articles", ticket_id=number)
+        suggested.assert_failed("No Ticket matches the given query.")
 
 
 def test_agent_replies(as_agent, own):
@@ -261,3 +274,39 @@ def test_structured_content_is_the_text(agent, own):
     answer = MCPClient(revision="2025-11-25").as_user(agent).tool("read_ticket", ticket_id=own.pk)
     assert answer.structured == data(answer)
     assert answer.structured["subject"] == "Purple zebra lost"
+
+
+def test_agents_see_refunds_as_the_bookkeeping_does(as_agent, agent, own):
+    for amount in (5, 7):
+        Refund.objects.create(ticket=own, user=agent, amount=amount, reason="late")
+    listed = data(as_agent.tool("list_refunds", search="zebra", ordering="amount"))
+    assert [each["amount"] for each in listed["results"]] == ["5.00", "7.00"]
+    refund = data(as_agent.tool("get_refund", id=listed["results"][0]["id"]))
+    assert refund["customer"] == own.customer.name
+
+
+def test_agents_search_in_what_was_said_as_in_the_admin(as_agent, agent, own):
+    desk.reply(own, author=agent, body="Ask the zebra keeper.", internal=True)
+    (found,) = data(as_agent.tool("find_comments", search="zebra keeper"))["items"]
+    comment = data(as_agent.tool("get_comment", id=found["id"]))
+    assert (comment["body"], comment["internal"]) == ("Ask the zebra keeper.", True)
+
+
+def test_agents_find_articles_that_nobody_has_looked_after(as_agent):
+    Article.objects.filter(slug="api-pagination").update(updated="2020-05-01T12:00Z")
+    lines = as_agent.tool("stale_articles", days=365).assert_ok().text.splitlines()
+    assert lines == [
+        "api-pagination: Walk through long lists with cursors, 2020-05-01",
+        "1 articles in all",
+    ]
+    as_agent.tool("stale_articles", days=-1).assert_failed("Between 0 and 36500 days")
+
+
+def test_the_knowledge_base_can_be_had_alone(agent):
+    client = MCPClient().as_user(agent)
+    client.headers |= {"X-MCP-Toolsets": "articles", "X-MCP-Readonly": "1"}
+    names = {tool["name"] for tool in client.list_tools()}
+    assert names == {
+        *("list_articles", "read_article", "search_articles", "stale_articles"),
+        "suggest_articles",
+    }

@@ -300,6 +300,21 @@ def test_where_the_request_was_resolved_to_is_known_at_either_entrance(looking):
     assert seen["kwargs"] == {"shop": 7}
 
 
+def test_what_middleware_would_have_set_is_missed_with_the_reason(looking):
+    @looking.tool
+    def look(ctx: Context) -> str:
+        assert not hasattr(ctx.request, "basket")
+        try:
+            return str(ctx.request.basket)
+        except AttributeError as error:
+            return str(error)
+
+    mount_, view = (answer["content"][0]["text"] for answer in ask_both_entrances(look, {}))
+    assert view == "'ASGIRequest' object has no attribute 'basket'"
+    assert mount_.startswith("'LightRequest' object has no attribute 'basket': ")
+    assert "no middleware has run at the mount" in mount_
+
+
 def test_tools_get_the_request_with_the_caller_as_its_user(settings):
     server = MCPServer("looking", version="1")
     seen = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -282,6 +283,19 @@ def test_earlier_revisions_hold_the_stream_while_they_wait_for_a_person(monkeypa
     assert b"elicitation/create" in heard
     assert b"retry:" not in heard
     answer.close()
+
+
+def test_a_call_goes_on_when_its_stream_has_grown_old(monkeypatch):
+    """Its client comes back for the result."""
+    paced(monkeypatch, max_age_seconds=0.2)
+    key = opened()
+    text = call("speak", key).rest().decode()
+    assert "retry:" in text.rsplit("hello", 1)[1]
+    assert '"error"' not in text
+    gate.opened.set()
+    *_, last = re.findall("^id: (.+)$", text, re.MULTILINE)
+    back = {"Mcp-Session-Id": key, "Last-Event-ID": last, "Accept": "text/event-stream"}
+    assert b'"text":"said"' in Response(None, back, method="GET").rest()
 
 
 def test_listening_ends_after_a_while_with_its_result(monkeypatch):

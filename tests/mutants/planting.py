@@ -81,6 +81,7 @@ def _matters(node: NodeOrLeaf) -> bool:
     """
     return not any(
         each.type in ("assert_stmt", "decorator")
+        or (each.type == "decorated" and each.children[0].get_code().strip() == "@overload")
         or (isinstance(each, IfStmt) and each.children[1].get_code().strip() == "TYPE_CHECKING")
         for each in _above(node)
     )

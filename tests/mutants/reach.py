@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,16 +19,54 @@ from .plugin import name_of
 MARKS = "not node and not browser and not workers and not clients"
 ELSEWHERE = ("benchmarks", "chaos", "clients", "conformance", "docs", "example", "mutants")
 """Folders of tests that have settings or processes of their own, which are not measured."""
-PYTEST = (
-    *[sys.executable, "-m", "pytest", "-q", "tests", "-m", MARKS],
-    *(f"--ignore=tests/{folder}" for folder in ELSEWHERE),
-)
-COVERAGE = """[run]
+SECONDS, COVERAGE = "seconds.json", "coverage"
+"""What is left of a suite that was measured."""
+SETTINGS = """[run]
 source = django_mcp
 relative_files = true
 core = ctrace
 """
 """The other ways to trace, which are faster, know no contexts."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Tests that have the same settings, and so can be run together."""
+
+    name: str
+    where: tuple[str, ...]
+    """What tells pytest which tests those are."""
+    settings: str
+    folder: str = ""
+    """Where all of them are, if they have one to themselves."""
+
+    def pytest(self, *options: str) -> list[str]:
+        """Return a command that runs tests of it."""
+        return [sys.executable, "-m", "pytest", "-q", f"--ds={self.settings}", *options]
+
+    def all(self, *options: str) -> list[str]:
+        """Return a command that runs all of them."""
+        return self.pytest(*self.where, "-m", MARKS, *options)
+
+
+SUITES = (
+    Suite("tenants", ("tests/tenants",), "tests.tenants.databases", "tests/tenants/"),
+    Suite(
+        "tests",
+        ("tests", *(f"--ignore=tests/{folder}" for folder in ELSEWHERE)),
+        "tests.settings",
+    ),
+)
+"""The last one has what is in no folder of another."""
+
+
+def by_suite(tests: Iterable[str]) -> list[tuple[Suite, list[str]]]:
+    """Return the tests of each suite that has any of them, in their order."""
+    found: dict[Suite, list[str]] = {}
+    for test in tests:
+        suite = next(each for each in SUITES if test.startswith(each.folder))
+        found.setdefault(suite, []).append(test)
+    return list(found.items())
 
 
 class TestsFailed(Exception):
@@ -49,15 +87,19 @@ class Reach:
     def of_mutant(self, mutant: Mutant) -> list[str]:
         """Return the tests that reach a mutant, in the order in which to run them.
 
-        A line that runs when its module is imported is reached by each test that runs anything of
-        the module; if that is nothing but such lines, of the modules beside it.
+        A line that runs when its module is imported, or on a thread that belongs to no test, is
+        reached by each test that runs anything of the module; if that is nothing but such lines, of
+        the modules beside it.
         """
         lines = self.lines.get(mutant.path, {})
+        tests: frozenset[str] = frozenset()
         if mutant.runs:
             # Python traces some of the lines of a statement that goes over several.
-            tests = lines.get(mutant.line) or lines.get(mutant.statement) or frozenset()
-        else:
-            tests = frozenset().union(*lines.values())
+            tests = lines.get(mutant.line) or lines.get(mutant.statement) or tests
+            if not (tests or mutant.line in lines or mutant.statement in lines):
+                return []
+        if not tests:
+            tests = tests.union(*lines.values())
             folder = Path(mutant.path).parent
             beside = [path for path in self.lines if Path(path).parent == folder]
             tests = tests or frozenset().union(
@@ -96,50 +138,59 @@ def measure(tree: Path, results: Path, processes: int) -> Reach:
     Raises:
         TestsFailed: pytest did not come to its end.
     """
-    seconds, data_file = results / "seconds.json", results / "coverage"
-    if not seconds.exists():
-        settings = results / "coveragerc"
-        settings.write_text(f"{COVERAGE}data_file = {data_file}\n")
-        command = [
-            *[*PYTEST, "--tb=line", "-p", "no:randomly", "-p", "tests.mutants.plugin"],
-            *[f"--numprocesses={processes}", "--dist=loadgroup"],
-            *["--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report="],
-        ]
-        environment = environment_in(tree) | {"MUTANTS_SECONDS": str(seconds)}
-        code = subprocess.run(command, cwd=tree, env=environment, check=False).returncode
-        if code not in (0, 1) or not seconds.exists():
-            seconds.unlink(missing_ok=True)
-            raise TestsFailed(f"pytest ended with exit code {code}")
-    return read(seconds, data_file)
+    for suite in SUITES:
+        _measure(suite, tree, results, processes)
+    return read([results / suite.name for suite in SUITES])
+
+
+def _measure(suite: Suite, tree: Path, results: Path, processes: int) -> None:
+    of_suite = results / suite.name
+    seconds, settings = of_suite / SECONDS, of_suite / "coveragerc"
+    if seconds.exists():
+        return
+    of_suite.mkdir(exist_ok=True)
+    settings.write_text(f"{SETTINGS}data_file = {of_suite / COVERAGE}\n")
+    command = suite.all(
+        *["--tb=line", "-p", "no:randomly", "-p", "tests.mutants.plugin"],
+        *[f"--numprocesses={processes}", "--dist=loadgroup"],
+        *["--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report="],
+    )
+    environment = environment_in(tree) | {"MUTANTS_SECONDS": str(seconds)}
+    code = subprocess.run(command, cwd=tree, env=environment, check=False).returncode
+    if code not in (0, 1) or not seconds.exists():
+        seconds.unlink(missing_ok=True)
+        raise TestsFailed(f"pytest ended with exit code {code}")
 
 
 def compile_all(tree: Path) -> None:
     """Have Python and pytest keep what they compile: each run would do that again."""
-    command = [*PYTEST, "--collect-only", "-qq"]
-    subprocess.run(
-        command, cwd=tree, env=environment_in(tree), stdout=subprocess.DEVNULL, check=False
-    )
+    for suite in SUITES:
+        subprocess.run(
+            suite.all("--collect-only", "-qq"),
+            cwd=tree,
+            env=environment_in(tree),
+            stdout=subprocess.DEVNULL,
+            check=False,
+        )
 
 
-def read(seconds: Path, data_file: Path) -> Reach:
-    """Return what was measured."""
-    measured = json.loads(seconds.read_text())
-    passes = measured["seconds"].keys() - set(measured["failed"])
-    data = CoverageData(str(data_file))
-    data.read()
-    lines = {
-        path: {
-            number: frozenset(tests & passes)
-            for number, contexts in data.contexts_by_lineno(path).items()
-            if (tests := {name_of(context.rpartition("|")[0]) for context in contexts})
-        }
-        for path in data.measured_files()
-    }
-    return Reach(
-        lines,
-        {test: measured["seconds"][test] for test in passes},
-        tuple(measured["failed"]),
-    )
+def read(folders: Iterable[Path]) -> Reach:
+    """Return what was measured, a suite in each folder."""
+    seconds: dict[str, float] = {}
+    failed: list[str] = []
+    lines: defaultdict[str, defaultdict[int, frozenset[str]]]
+    lines = defaultdict(lambda: defaultdict(frozenset))
+    for folder in folders:
+        measured = json.loads((folder / SECONDS).read_text())
+        failed += measured["failed"]
+        seconds |= {test: measured["seconds"][test] for test in measured["seconds"].keys() - failed}
+        data = CoverageData(str(folder / COVERAGE))
+        data.read()
+        for path in data.measured_files():
+            for number, contexts in data.contexts_by_lineno(path).items():
+                tests = {name_of(context.rpartition("|")[0]) for context in contexts}
+                lines[path][number] |= tests & seconds.keys()
+    return Reach({path: dict(found) for path, found in lines.items()}, seconds, tuple(failed))
 
 
 def environment_in(tree: Path) -> dict[str, str]:

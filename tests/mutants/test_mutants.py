@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("cosmic_ray", reason="in the dependency group `mutants`")
 
 from cosmic_ray.mutating import mutate_code
+from coverage import CoverageData
 
 from .operators import OWN
 from .planting import Mutant, chosen, mutants_of
 from .plugin import name_of
-from .reach import Reach
+from .reach import COVERAGE, SECONDS, Reach, read
 from .run import table
-from .trial import Outcome
+from .trial import FEW_TESTS, Outcome, in_turns
 
 SOURCE = textwrap.dedent("""\
-    from typing import TYPE_CHECKING
+    from typing import TYPE_CHECKING, overload
 
     if TYPE_CHECKING:
         import this
@@ -35,6 +38,9 @@ SOURCE = textwrap.dedent("""\
         items.pop(
             index=0
         )
+
+    @overload
+    def second(items=9): ...
     """)
 EXAMPLES = {
     f"{operator.__name__}: {each.pre_mutation_code} -> {each.post_mutation_code}": (operator, each)
@@ -101,15 +107,60 @@ def test_what_runs_on_import_is_reached_with_anything_of_the_module():
     assert measured.of_mutant(mutant_at(6)) == ["t.py::slow"]
 
 
+def test_what_runs_on_a_thread_of_no_test_is_reached_with_anything_of_the_module():
+    measured = reach(x={13: {"t.py::slow"}, 14: set()})
+    assert measured.of_mutant(mutant_at(14)) == ["t.py::slow"]
+
+
+def test_what_never_runs_is_reached_by_nothing():
+    assert reach(x={13: {"t.py::slow"}}).of_mutant(mutant_at(14)) == []
+
+
 def test_a_module_in_which_nothing_else_runs_is_reached_with_those_beside_it():
     measured = reach(x={}, y={1: {"t.py::quick"}})
     assert measured.of_mutant(mutant_at(6)) == ["t.py::quick"]
+
+
+def suite_of(folder: Path, test: str, *lines: int, failed: str = "") -> Path:
+    """Leave what a run of one test has measured, beside what runs on import."""
+    folder.mkdir()
+    data = CoverageData(str(folder / COVERAGE))
+    data.add_lines({"a/x.py": [1]})
+    for name in filter(None, (test, failed)):
+        data.set_context(f"{name}|run")
+        data.add_lines({"a/x.py": lines})
+    data.write()
+    seconds = {name: 1.0 for name in (test, failed) if name}
+    measured = {"seconds": seconds, "failed": [failed] if failed else []}
+    (folder / SECONDS).write_text(json.dumps(measured))
+    return folder
+
+
+def test_what_suites_have_reached_is_put_together(tmp_path):
+    one = suite_of(tmp_path / "one", "t.py::a", 2, 3)
+    other = suite_of(tmp_path / "other", "u.py::b", 3, failed="u.py::c")
+    found = read([one, other])
+    a, b = frozenset({"t.py::a"}), frozenset({"u.py::b"})
+    assert found.lines == {"a/x.py": {1: frozenset(), 2: a, 3: a | b}}
+    assert found.seconds == {"t.py::a": 1.0, "u.py::b": 1.0}
+    assert found.failed == ("u.py::c",)
 
 
 def test_a_test_with_other_parameters_comes_after_every_other_test():
     names = ["t.py::a[1]", "t.py::a[2]", "t.py::b", "u.py::c"]
     measured = Reach({}, dict(zip(names, [2.0, 1.0, 4.0, 2.0], strict=True)))
     assert measured.in_order(names) == ["u.py::c", "t.py::a[2]", "t.py::b", "t.py::a[1]"]
+
+
+def test_a_few_tests_run_first_and_those_with_settings_of_their_own_apart():
+    common = [f"tests/wire/t.py::{number}" for number in range(FEW_TESTS + 1)]
+    tenants = ["tests/tenants/t.py::a", "tests/tenants/t.py::b"]
+    runs = [(suite.settings, some) for suite, some in in_turns([*common, *tenants])]
+    assert runs == [
+        ("tests.settings", common[:FEW_TESTS]),
+        ("tests.tenants.databases", tenants),
+        ("tests.settings", common[FEW_TESTS:]),
+    ]
 
 
 @pytest.mark.parametrize("name", ["t.py::test", "t.py::test[a@b]", "t.py::test[[x]@]"])

@@ -8,14 +8,13 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from .planting import Mutant
-from .reach import Reach, environment_in
+from .reach import Reach, Suite, by_suite, environment_in
 
 LONGEST_TEST_SECONDS = 60
 """How long a test may take that takes no time at all, before it counts as one that never ends."""
@@ -48,28 +47,37 @@ def try_mutant(mutant: Mutant, reach: Reach, tree: Path) -> Outcome:
         source = file.read_text()
         file.write_text(mutant.plant(source))
         try:
-            # The modules of all tests would take longer to import than the first tests to run.
-            noticed_by = _first_failure(tests[:FEW_TESTS], reach, tree)
-            if not noticed_by and len(tests) > FEW_TESTS:
-                noticed_by = _first_failure(tests[FEW_TESTS:], reach, tree)
+            runs = (_first_failure(suite, some, reach, tree) for suite, some in in_turns(tests))
+            noticed_by = next(filter(None, runs), "")
         finally:
             file.write_text(source)
     return Outcome(mutant, noticed_by, len(tests), time.monotonic() - began)
 
 
-def _first_failure(tests: Sequence[str], reach: Reach, tree: Path) -> str:
+def in_turns(tests: Sequence[str]) -> Iterator[tuple[Suite, Sequence[str]]]:
+    """Split tests into runs: those of one suite in each, and first a few of every suite.
+
+    The modules of all tests would take longer to import than the first tests to run.
+    """
+    suites = by_suite(tests)
+    yield from ((suite, of_suite[:FEW_TESTS]) for suite, of_suite in suites)
+    rest = ((suite, of_suite[FEW_TESTS:]) for suite, of_suite in suites)
+    yield from ((suite, some) for suite, some in rest if some)
+
+
+def _first_failure(suite: Suite, tests: Sequence[str], reach: Reach, tree: Path) -> str:
     names = tree.parent / f"{tree.name}-tests.json"
     names.write_text(json.dumps(tests))
     seconds = [reach.seconds[test] for test in tests]
     # pytest ends itself when a single test takes longer.
     longest = LONGEST_TEST_SECONDS + SLOWER * max(seconds)
-    command = [
-        *[sys.executable, "-m", "pytest", "-q", "-x", "--tb=no", "-rfE", "--no-header"],
+    command = suite.pytest(
+        *["-x", "--tb=no", "-rfE", "--no-header"],
         *["-p", "no:randomly", "-p", "no:cacheprovider", "-p", "tests.mutants.plugin"],
         *["-o", f"faulthandler_timeout={longest}", "-o", "faulthandler_exit_on_timeout=true"],
         # Together what is of one folder: pytest would lose its fixtures when it came back to it.
         *sorted({test.partition("::")[0] for test in tests}),
-    ]
+    )
     environment = environment_in(tree) | {
         "MUTANTS_CHOSEN": str(names),
         # A file that changes twice in a second would be run as it was first.

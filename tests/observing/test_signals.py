@@ -244,9 +244,10 @@ def test_a_stale_connection_does_no_harm_to_a_receiver(entrance, caller, setting
 
     with pytest.MonkeyPatch.context() as patch, connected(signal, receive):
         patch.setattr(connections["default"].__class__, "close", close)
-        caller.tool("aadd", a=1, b=2)
-        caller.tool("aadd", a=1, b=2)
-    assert usable == [True, True]
+        # There are several threads, of which one has its second call at last.
+        while not closed and len(usable) < 50:
+            caller.tool("aadd", a=1, b=2)
+    assert all(usable)
     assert closed
 
 

@@ -10,9 +10,21 @@ from mcp_types import CallToolResult, ElicitResult, ListToolsResult
 from pydantic import ValidationError
 
 from django_mcp.protocol.bounded import validate
-from django_mcp.protocol.values import count_values, exceeds
+from django_mcp.protocol.values import count_members, count_values, exceeds
 
 MANY = 20_000
+
+
+@pytest.mark.parametrize(
+    ("value", "members"),
+    [
+        ({"a": [{"b": 1, "c": "d"}], "e": 1.5}, 4),
+        ({"a": [float("inf")]}, -1),
+        ({"a": 10**400}, -1),
+    ],
+)
+def test_members_are_counted_unless_a_number_is_no_usual_one(value, members):
+    assert count_members(value) == members
 
 
 @pytest.mark.parametrize(

@@ -19,12 +19,16 @@ class Greeting(asyncio.Protocol):
         transport.write(b"hello")
 
 
-def test_what_has_connected_is_served_before_the_socket_is_closed() -> None:
+@pytest.mark.parametrize("turns", [0, 1, 2, 3])
+def test_what_has_connected_is_served_before_the_socket_is_closed(turns) -> None:
     async def main() -> tuple[bytes, int]:
         server = await asyncio.get_running_loop().create_server(Greeting, "127.0.0.1", 0)
         address = server.sockets[0].getsockname()
-        # It has connected as far as the system goes: the server does not know of it yet.
+        # It has connected as far as the system goes: the server does not know of it yet, or is
+        # about to accept it.
         with socket.create_connection(address) as client:
+            for _ in range(turns):
+                await asyncio.sleep(0)
             await Uvicorn(SimpleNamespace(servers=[server])).stop_listening()
             client.settimeout(5)
             said = await asyncio.to_thread(client.recv, 5)
@@ -79,3 +83,20 @@ def test_servers_are_told_by_their_handlers() -> None:
     assert isinstance(server_behind(server.handle_exit), Uvicorn)
     assert type(server_behind(print)) is Server
     assert type(server_behind(None)) is Server
+
+
+def test_nobody_waits_longer_than_the_loop_needs_for_turns(monkeypatch) -> None:
+    async def main() -> list[float]:
+        server = await asyncio.get_running_loop().create_server(Greeting, "127.0.0.1", 0)
+        slept: list[float] = []
+        original = asyncio.sleep
+
+        async def sleep(seconds: float) -> None:
+            slept.append(seconds)
+            await original(0)
+
+        monkeypatch.setattr(asyncio, "sleep", sleep)
+        await Uvicorn(SimpleNamespace(servers=[server])).stop_listening()
+        return slept
+
+    assert set(asyncio.run(main())) == {0}

@@ -20,7 +20,7 @@ from django_mcp.running.send_queue import SendQueue
 from django_mcp.server.errors import AnswerTimedOut, CallStopped
 from django_mcp.store.delivery.records import CallRecord, QuestionRecord
 from django_mcp.store.in_flight.running_requests import StopReason
-from django_mcp.store.ledger import close_ledger
+from django_mcp.store.ledger import close_ledger, ledger
 
 
 class Writer:
@@ -123,12 +123,14 @@ def test_a_question_that_comes_after_the_end_of_the_stream_waits_for_nobody():
 
 
 def test_a_client_that_does_not_get_ready_in_time_is_asked_nothing(monkeypatch):
-    monkeypatch.setattr(peers, "is_ready", lambda session: False)
+    looks: list[None] = []
+    monkeypatch.setattr(peers, "is_ready", lambda session: bool(looks.append(None)))
     monkeypatch.setattr(peers, "READY_POLL_SECONDS", 0.01)
     writer = Writer()
     with pytest.raises(AnswerTimedOut):
         peer_of(writer, initialized=False).request("elicitation/create", {}, 0.05)
     assert writer.asked == []
+    assert len(looks) < 10, "with pauses between them"
 
 
 def test_a_peer_that_is_made_while_the_call_is_told_to_end_is_told_as_well():
@@ -158,3 +160,49 @@ def test_a_peer_that_is_made_while_the_call_is_told_to_end_is_told_as_well():
     call.stop(StopReason.CANCELLED)
     with pytest.raises(CallStopped):
         exchange.peer.check_not_stopped()
+
+
+def ask_in_a_coroutine(peer: StoredPeer) -> Any:
+    return asyncio.run(peer.arequest("roots/list", {}, 1))
+
+
+def ask_in_a_thread(peer: StoredPeer) -> Any:
+    return peer.request("roots/list", {}, 1)
+
+
+@pytest.mark.parametrize("ask", [ask_in_a_thread, ask_in_a_coroutine])
+def test_a_call_that_is_told_to_end_asks_nothing_more(ask):
+    writer = Writer()
+    peer = peer_of(writer)
+    peer.stop()
+    with pytest.raises(CallStopped):
+        ask(peer)
+    assert writer.asked == []
+
+
+@pytest.mark.parametrize("stops", [True, False])
+def test_a_question_whose_coroutine_is_cancelled_is_taken_back_once(stops):
+    """Also where the end of its call takes it back, and cancels that."""
+    writer = Writer()
+    peer = peer_of(writer)
+
+    async def main() -> None:
+        asking = asyncio.ensure_future(peer.arequest("roots/list", {}, 60))
+        while not writer.asked:
+            await asyncio.sleep(0)
+        if stops:
+            peer.stop()
+        asking.cancel()
+        await asyncio.wait([asking])
+
+    asyncio.run(main())
+    assert [what for what, _ in writer.sent] == ["asked", "cancelled"]
+
+
+@pytest.mark.parametrize("ask", [ask_in_a_thread, ask_in_a_coroutine])
+@pytest.mark.django_db
+def test_a_question_that_is_over_is_watched_no_longer(ask):
+    peer = peer_of(Writer(takes=False))
+    with pytest.raises(CallStopped):
+        ask(peer)
+    assert ledger().requests._questions == {}

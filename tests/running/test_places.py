@@ -16,7 +16,7 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.test import Client
 
-from django_mcp import Context, MCPServer, endpoint
+from django_mcp import Context, MCPServer, endpoint, native_threads
 from django_mcp.asgi import mount
 from django_mcp.auth import Principal, nonblocking
 from django_mcp.running import user_code
@@ -216,6 +216,21 @@ def test_a_server_with_one_thread_collects_and_says_so(caplog):
         "WSGI_STREAMS does nothing here: the server has one thread, or gevent or eventlet took "
         "the place of threads. Answers come in one piece"
     ]
+
+
+@pytest.mark.parametrize("multithread", [True, False])
+def test_where_threads_are_replaced_an_asynchronous_function_is_refused(
+    monkeypatch, caplog, multithread
+):
+    """Its loop would count as that of all that the thread of the system runs meanwhile."""
+    monkeypatch.setattr(native_threads, "has_threads", lambda: False)
+    monkeypatch.setattr(user_code, "has_threads", lambda: False)
+    # Django's client raises what is reported; other clients read "The tool failed."
+    with pytest.raises(RuntimeError, match="do not run under gevent or eventlet"):
+        at_wsgi("runs_on_loop", multithread=multithread)
+    assert "tools/call 'runs_on_loop' failed (reference " in caplog.text
+    assert not loops
+    assert b"request's thread" in at_wsgi("takes_neither", multithread=multithread)
 
 
 def test_functions_that_take_the_request_under_asgi_have_the_turns_of_worker_threads(settings):

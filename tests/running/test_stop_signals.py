@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import signal
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -62,6 +65,48 @@ def test_the_server_hears_of_a_signal_when_it_is_passed_on(listen: Any) -> None:
         assert (ours, server) == ([signal.SIGTERM], ["another", "stop", "stop"])
 
     asyncio.run(main())
+
+
+@pytest.mark.usefixtures("_handlers")
+def test_a_signal_that_is_ignored_stays_so() -> None:
+    """Nobody would pass it on, so that a process would begin to end, and never do."""
+
+    async def main() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signals = StopSignals(lambda number: None)
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+        signals.close()
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+
+    asyncio.run(main())
+
+
+@pytest.mark.usefixtures("_handlers")
+def test_what_a_library_waits_for_is_not_broken_off_by_a_signal() -> None:
+    """Python's own functions go on waiting in any case; a driver of a database may not."""
+
+    async def main() -> tuple[int, bytes]:
+        signals = StopSignals(lambda number: None)
+        reading, writing = os.pipe()
+        main_thread = threading.get_ident()
+
+        def interrupt() -> None:
+            for _ in range(100):
+                signal.pthread_kill(main_thread, signal.SIGTERM)
+                time.sleep(0.001)
+            os.write(writing, b"x")
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        buffer = ctypes.create_string_buffer(1)
+        number = ctypes.CDLL(None).read(reading, buffer, 1)
+        thread.join()
+        signals.close()
+        os.close(reading)
+        os.close(writing)
+        return number, buffer.raw
+
+    assert asyncio.run(main()) == (1, b"x")
 
 
 @pytest.mark.usefixtures("_handlers")

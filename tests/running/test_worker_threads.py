@@ -74,7 +74,6 @@ class Some(BaseModel):
 Condition = All | Some | Annotated[int, BeforeValidator(note_thread)]
 
 
-@server.tool
 async def match(condition: Condition) -> str:
     """Take what can be read in more ways the deeper it is."""
     return "matched"
@@ -189,7 +188,10 @@ def test_code_that_may_block_runs_on_a_thread(tool):
     assert text_of(run(call(application(), tool))).startswith("mcp-call-")
 
 
-def test_what_may_take_long_to_validate_does_not_keep_the_loop_from_others():
+def test_what_may_take_long_to_validate_does_not_keep_the_loop_from_others(settings):
+    costly = MCPServer("costly")
+    costly.tool(match)
+    settings.ROOT_URLCONF = urlconf(endpoint("mcp", server=costly))
     arguments = {"condition": {"of": [{"of": [1]}]}}
     assert text_of(run(call(application(), "match", arguments=arguments))) == "matched"
     assert gate.validating
@@ -506,8 +508,11 @@ def test_functions_that_wait_for_people_leave_their_threads_to_others_up_to_a_nu
     assert run(main()) == (503 if idle == 0 else 200)
 
 
-def test_a_thread_that_is_needed_no_more_leaves_no_connection_behind():
+def test_a_thread_that_is_needed_no_more_ends_and_leaves_no_connection_behind():
     """Nor does one that keeps its connection from call to call."""
+
+    def running() -> int:
+        return sum(each.name.startswith("mcp-call-") for each in threading.enumerate())
 
     async def main() -> None:
         served = application()
@@ -522,11 +527,34 @@ def test_a_thread_that_is_needed_no_more_leaves_no_connection_behind():
         gate.opened.set()
         assert [(await each).status for each in people] == [200, 200]
         async with asyncio.timeout(20):
-            while any(each.connection is not None for each in gate.kept):
+            while any(each.connection is not None for each in gate.kept) or running() != 2:
                 await asyncio.sleep(0.01)
         assert len(pools().calls._threads) == 2
 
     run(main())
+
+
+def test_a_connection_that_has_grown_old_while_its_thread_was_free_is_not_used():
+    async def main() -> bool:
+        threads, used = WorkerThreads(1, "aging"), []
+
+        def use() -> bool:
+            used.append(connections["default"])
+            was_open = used[-1].connection is not None
+            keep_connection()
+            return was_open
+
+        was_open = []
+        for _ in range(2):
+            thread = await threads.take()
+            was_open.append(await asyncio.wrap_future(thread.submit(use)))
+            threads.give_back(thread)
+            await settled(threads)
+            used[-1].close_at = 0.0
+        await threads.close()
+        return was_open
+
+    assert run(main()) == [False, False]
 
 
 def test_nobody_waits_for_a_thread_that_nobody_wants_any_more(settings):

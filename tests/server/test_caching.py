@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.test import override_settings
+from django.utils.translation import gettext_lazy
 from mcp_types import Resource
 
 from django_mcp import Context, MCPServer, RegistrationError
@@ -42,6 +43,11 @@ def serve(**permissions: Any) -> MCPServer:
 def test_lists_of_an_open_endpoint_are_public_and_others_private(method):
     assert scope(public(serve()), method) == "public"
     assert scope(client_of(serve()), method) == "private"
+
+
+def test_instructions_in_the_language_of_who_asks_are_private():
+    server = MCPServer("test", instructions=gettext_lazy("Yes"))
+    assert scope(public(server), "server/discover") == "private"
 
 
 @pytest.mark.parametrize(

@@ -317,6 +317,13 @@ def test_fifteen_models_with_one_each_do_not():
     assert "$defs" not in inlined(original)
 
 
+@pytest.mark.parametrize(("number", "keeps"), [(4, False), (5, True)])
+def test_a_schema_may_become_four_times_as_large(number, keeps):
+    large = create_model("Large", value=(Annotated[int, Field(description="x" * 5_000)], ...))
+    fields: dict[str, Any] = {f"f{index}": (large, ...) for index in range(number)}
+    assert grows_too_large(described(create_model("Several", **fields))) is keeps
+
+
 def test_null_goes_only_where_leaving_out_means_the_same():
     class Taken(BaseModel):
         optional: int | None = None

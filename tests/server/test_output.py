@@ -18,6 +18,7 @@ from django.db import models
 from pydantic import AnyUrl, BaseModel, ConfigDict, Field, JsonValue, RootModel, computed_field
 from typing_extensions import TypeAliasType, TypedDict
 
+from django_mcp.server.structured_output import wrap_schema
 from tests.server.support import (
     LEGACY,
     accepts,
@@ -242,6 +243,17 @@ def test_constraints_and_descriptions_of_the_annotation_are_described():
     schema = describe_tool(returning(list[Person], []))["outputSchema"]
     assert schema["items"]["description"] == "Somebody."
     assert "$defs" not in schema
+
+
+def test_the_definitions_of_an_output_that_is_wrapped_are_at_its_root():
+    about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": {"a": {}}}
+    result = {"type": "array", "items": {"$ref": "#/$defs/a"}}
+    assert wrap_schema({**about, **result}) == {
+        "type": "object",
+        "properties": {"result": result},
+        "required": ["result"],
+        **about,
+    }
 
 
 def test_a_recursive_schema_has_its_type_at_the_root():

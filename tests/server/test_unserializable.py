@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -256,6 +257,48 @@ def test_a_value_that_contradicts_its_annotation(annotation, value, where, caplo
     (record,) = (each for each in caplog.records if each.name == "django_mcp.server")
     assert where in record.getMessage()
     assert record.exc_info
+
+
+class Member(Person):
+    since: int
+
+
+class Login(BaseModel):
+    last_login: datetime
+
+
+@pytest.mark.usefixtures("bob")
+@pytest.mark.parametrize(
+    ("annotation", "value", "where"),
+    [
+        (Member, User.objects.get, "(since: Field required)"),
+        (list[Member], users, "(0.since: Field required)"),
+        (list[Member], lambda: list(users()), "(0.since: Field required)"),
+        (dict[str, Member], lambda: {"a": user()}, "(a.since: Field required)"),
+        (list[Login], users, "(0.last_login: Input should be a valid datetime)"),
+    ],
+    ids=["an instance", "a query set", "a list", "a dict", "a value of a row"],
+)
+def test_what_rows_lack_is_named(annotation, value, where):
+    assert where in fails(annotation, value, "it does not match the return annotation")
+
+
+@pytest.mark.usefixtures("bob")
+def test_the_query_set_of_an_asynchronous_function_is_named_with_the_cure():
+    async def it() -> list[Person]:
+        return users()
+
+    answer = call(it).assert_failed("a QuerySet of User asks the database when it")
+    assert "Return [each async for each in queryset]" in answer.text
+
+
+@pytest.mark.usefixtures("bob")
+def test_what_the_database_says_of_a_query_set_stays_in_the_log(caplog):
+    def it() -> list[Person]:
+        return User.objects.extra(where=["a_secret = 1"])
+
+    assert "secret" not in call(it).assert_failed("The tool failed.").text
+    assert "a_secret" in caplog.text
 
 
 def test_values_that_know_no_end():

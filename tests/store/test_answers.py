@@ -13,6 +13,7 @@ from django_mcp.store.access.access_watch import AccessWatch
 from django_mcp.store.in_flight.recovery import end_abandoned
 from django_mcp.store.in_flight.running_requests import RunningRequests
 from django_mcp.store.inbox import take_answer
+from django_mcp.store.ledger import ledger
 
 from .aging import let_pass
 from .visiting import DEAD, Process, Running, Visit
@@ -49,6 +50,17 @@ def test_it_is_forgotten_once_it_has_been_taken():
     assert taken == [{"result": SECRET}]
     assert states() == {("answered", "")}
     assert running.row.state == "running"
+
+
+def test_the_process_that_has_asked_is_woken(monkeypatch):
+    visit = Visit()
+    question = asked(visit.call().ask())
+    PendingRequest.objects.filter(pk=question.pk).update(channel="of the process")
+    woken: list[Any] = []
+    monkeypatch.setattr(ledger().doorbell, "wake", woken.append)
+    answer(visit, question)
+    take_answer(visit.info, Response(json.loads(question.request_id), SECRET, None))
+    assert woken == [["of the process"]], "once: the second answer is none"
 
 
 def test_a_look_that_takes_none_writes_nothing(django_assert_num_queries):

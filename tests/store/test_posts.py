@@ -46,6 +46,16 @@ def spoken(post: StreamWriter) -> CallRecord:
     return call
 
 
+def test_what_could_not_be_registered_has_no_rows(post, submitted):
+    call = CallRecord(1, "subscriptions/listen", "")
+    post.begin(call)
+    with pytest.raises(ZeroDivisionError), post.registering():
+        assert 1 / (not post.wants_rows), "it has, for now"
+    assert not post.wants_rows
+    post.end(call, PendingRequest.State.FAILED, b"{}")
+    assert not submitted
+
+
 def test_nothing_is_said_after_the_last_response(post):
     # A synchronous function that was left behind may be between its check and its word.
     call = spoken(post)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -62,6 +63,14 @@ def clock(monkeypatch) -> Clock:
     for module in (finding, session_cache):
         monkeypatch.setattr(module, "time", made)
     return made
+
+
+def test_what_is_long_is_not_kept_parsed():
+    long = json.dumps({"name": "x" * finding.SHORT_CHARACTERS})
+    before = finding._parsed_once.cache_info().currsize
+    assert finding._parsed(long) == json.loads(long)
+    assert finding._parsed_once.cache_info().currsize == before
+    assert finding._parsed('{"short": 1}') is finding._parsed('{"short": 1}')
 
 
 def remember(settings: Any, seconds: float = 10, **more: Any) -> None:

@@ -299,6 +299,12 @@ def test_anonymous_callers_push_out_each_other_and_nobody_else(limit):
     assert live_ones() == {alice.pk, machine.pk, *(each.pk for each in anonymous[-2:])}
 
 
+def test_anonymous_callers_have_a_share_also_where_there_is_room(limit):
+    limit(10, share=0.2)
+    opened = [open_session()[0] for _ in range(3)]
+    assert live_ones() == {each.pk for each in opened[1:]}
+
+
 def test_where_known_callers_have_all_sessions_anonymous_ones_wait(limit):
     limit(2, share=0.5)
     known = [open_session(make_principal(name))[0] for name in ("alice", "bob")]

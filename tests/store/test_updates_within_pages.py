@@ -103,6 +103,15 @@ def wait_for_transactions() -> None:
             time.sleep(0.02)
 
 
+def test_a_call_that_speaks_writes_its_session_only_where_no_row_can_be_locked():
+    visit = Visit()
+    with CaptureQueriesContext(connection) as queries:
+        visit.call()
+    of_sessions = f"UPDATE {connection.ops.quote_name(Session._meta.db_table)} "
+    written = [each["sql"] for each in queries if each["sql"].startswith(of_sessions)]
+    assert len(written) == (1 if connection.vendor == "sqlite" else 0)
+
+
 @pytest.mark.usefixtures("_postgresql")
 def test_a_session_is_updated_once_in_ten_calls_at_most_and_within_its_page(monkeypatch):
     """At two calls a second for each session; from the handshake to the end."""

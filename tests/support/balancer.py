@@ -64,6 +64,20 @@ class Passed:
         return isinstance(message, dict) and "method" not in message
 
 
+def resuming(passed: list[Passed]) -> list[Passed]:
+    """Return the requests that come back to a stream because it goes on.
+
+    After a call is called off, its stream ends without a response. The TypeScript SDK looks then
+    whether anything follows, unless it is closed within a second, and is told that nothing does.
+    """
+    is_called_off, resumed = False, []
+    for request in passed:
+        is_called_off = is_called_off or request.asks == "notifications/cancelled"
+        if request.last_event_id and not (is_called_off and request.status == 204):
+            resumed.append(request)
+    return resumed
+
+
 class BrokenOff(ConnectionError):
     """A cut was due."""
 

@@ -117,17 +117,21 @@ def running_servers(
     settings: str = "fixture.settings",
     path: Path = CONFORMANCE,
     variables: Mapping[str, str] | None = None,
+    port: int = 0,
 ) -> Iterator[tuple[list[RunningServer], dict[str, str]]]:
     """Serve a project through several doors, each a process, on one database.
 
-    Gives the servers, and the environment in which other processes find the same database.
+    A ``port`` is for one door alone, where the project has to know it. Gives the servers, and the
+    environment in which other processes find the same database.
     """
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="django-mcp-")))
         own = _environment(settings, path, directory) | dict(variables or {})
         environment = stack.enter_context(fresh_database(own))
         servers = [
-            stack.enter_context(started(door, environment, log=directory / f"server-{number}.log"))
+            stack.enter_context(
+                started(door, environment, log=directory / f"server-{number}.log", port=port)
+            )
             for number, door in enumerate(doors)
         ]
         for server in servers:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from django.contrib.auth import get_user_model
 from django.http import HttpRequest
 
-from django_mcp.auth import Principal, Refusal
+from django_mcp.auth import Principal, Refusal, without_oauth
 
 
+@without_oauth
 def by_header(request: HttpRequest) -> Principal | Refusal:
     if request.headers.get("X-Anonymous"):
         from django.contrib.auth.models import AnonymousUser  # noqa: PLC0415

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse
 
 from django_mcp.auth import nonblocking
-from django_mcp.partitions import DatabasePartitions
+from django_mcp.partitions import DatabasePartitions, enter_partition
 
 
 class DatabaseByHost(DatabasePartitions):
@@ -13,3 +15,16 @@ class DatabaseByHost(DatabasePartitions):
     def of_request(self, request: HttpRequest) -> str | None:
         name = request.get_host().partition(".")[0]
         return name if name in self.all() else None
+
+
+def pages_of_tenants(respond: Callable[[HttpRequest], HttpResponse]) -> Callable[..., HttpResponse]:
+    """Have the pages of logins in the database of their tenant; endpoints need nothing of it."""
+
+    def responding(request: HttpRequest) -> HttpResponse:
+        name = DatabaseByHost().of_request(request)
+        if name is None or not request.path.startswith("/o/"):
+            return respond(request)
+        with enter_partition(name):
+            return respond(request)
+
+    return responding

@@ -17,6 +17,8 @@ from django_mcp.store.database import alias
 from .desk.models import Item
 
 desk = MCPServer("desk", version="1")
+guarded = MCPServer("guarded", version="1", scopes=["items:read"])
+"""What is offered to those who have logged in."""
 BOUND = 20
 gates: defaultdict[str, threading.Event] = defaultdict(threading.Event)
 """Where tools wait until a test lets them go on."""
@@ -105,3 +107,21 @@ async def aannounce(uri: str = "desk://one") -> str:
 def one() -> str:
     """Be subscribed to."""
     return here()
+
+
+@guarded.tool(read_only=True, name="facts")
+def guarded_facts(ctx: Context) -> dict[str, str]:
+    """Say what there is here."""
+    return _facts(ctx)
+
+
+@guarded.tool(scopes=["items:write"], name="add_item")
+def add_guarded_item(name: str) -> str:
+    """Add something."""
+    return add_item(name)
+
+
+@guarded.tool(name="await_")
+async def await_guarded(ctx: Context, gate: str) -> dict[str, str]:
+    """Wait, and say then what there is here."""
+    return await await_(ctx, gate)

@@ -5,32 +5,38 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import call_command
-from django.db import connections
+from django.db import DataError, OperationalError, ProgrammingError, connections, transaction
 from django.test.utils import CaptureQueriesContext
 
 from django_mcp.auth import Principal
 from django_mcp.clock import DatabaseNow
 from django_mcp.models import Claim, PendingRequest, Session
-from django_mcp.partitions import enter_partition
+from django_mcp.partitions import enter_for_bookkeeping, enter_partition, here, partitions
+from django_mcp.protocol.topics import Topic, TopicKind
 from django_mcp.store import bookkeeper, partition_books, partitioned_ledger
 from django_mcp.store.bookkeeper import Bookkeeper
+from django_mcp.store.changes.feed import ChangeListener
 from django_mcp.store.database import alias
 from django_mcp.store.delivery.records import CallRecord
 from django_mcp.store.delivery.stream_readers import StreamReader
+from django_mcp.store.doorbell import Doorbell
 from django_mcp.store.in_flight.running_requests import RunningRequest, StopReason
-from django_mcp.store.ledger import close_ledger, ledger
+from django_mcp.store.ledger import PAUSE_SECONDS, close_ledger, ledger
 from tests.support.messages import response
 from tests.support.waiting import in_thread, until
 
 from . import offers
-from .tenancy import NUMBER, SCHEMAS, leave, legacy, modern, people
+from .tenancy import NUMBER, SCHEMAS, item, leave, legacy, modern, people
 
 BOTH = ("acme", "globex")
 at_the_mount = pytest.mark.parametrize("streaming", ["mount"], indirect=True)
@@ -270,6 +276,53 @@ def test_the_path_of_one_tenant_alone_is_known(by_hand):
     assert not [each for each in found if "search_path" in each]
 
 
+@pytest.mark.skipif(not SCHEMAS, reason="a connection has a path")
+def test_a_path_that_went_with_a_failed_transaction_is_set_again():
+    """Caught where it was raised, the error is known to nobody who commits."""
+
+    def items(tenant: str) -> list[str]:
+        with enter_for_bookkeeping(tenant):
+            return list(item().values_list("name", flat=True))
+
+    def caught() -> None:
+        with (
+            enter_for_bookkeeping("globex"),
+            transaction.atomic(),
+            connections["default"].cursor() as cursor,
+            suppress(DataError),
+        ):
+            cursor.execute("SELECT 1 / 0")
+
+    def main() -> None:
+        assert items("acme") == ["acme's"]
+        caught()
+        assert items("globex") == ["globex's"]
+
+    in_own_thread(main)
+
+
+@pytest.mark.skipif(not SCHEMAS, reason="a connection has a path")
+def test_a_connection_of_the_bookkeeping_comes_from_no_pool_and_goes_to_none():
+    """Whoever got it next would wait for no lock as long as he wants to."""
+    given = connections.settings["default"]
+
+    def main() -> None:
+        connection = connections["default"]
+        options = {**given["OPTIONS"], "pool": True}
+        connection.settings_dict = {**connection.settings_dict, "OPTIONS": options}
+        with enter_for_bookkeeping("acme"):
+            assert item().get().name == "acme's"
+            assert connection.pool is None
+        assert options["pool"]
+
+    in_own_thread(main)
+
+
+def in_own_thread(function: Callable[[], None]) -> None:
+    """Run something with connections that nobody else has."""
+    asyncio.run(in_thread(function))
+
+
 def test_only_where_something_is_in_flight_anything_is_asked(by_hand):
     for tenant in BOTH:
         runs(tenant)
@@ -299,7 +352,11 @@ def test_the_bookkeeping_leaves_the_content_types_of_the_process_alone(by_hand):
         assert ContentType.objects._cache
 
 
-def test_what_fails_at_one_tenant_keeps_nobody_else_from_being_looked_after(by_hand, monkeypatch):
+@pytest.mark.parametrize("error", [RuntimeError, ProgrammingError])
+def test_what_fails_at_one_tenant_keeps_nobody_else_from_being_looked_after(
+    by_hand, monkeypatch, error
+):
+    """And ends nothing there, as long as the tenant is still one."""
     mine, other = runs("acme"), runs("globex")
 
     def deactivate(tenant: str) -> None:
@@ -309,7 +366,7 @@ def test_what_fails_at_one_tenant_keeps_nobody_else_from_being_looked_after(by_h
     books = ledger().books_of("acme")
 
     def broken() -> None:
-        raise RuntimeError("planted")
+        raise error("planted")
 
     monkeypatch.setattr(books.requests, "look", broken)
     deactivate("globex")
@@ -318,6 +375,189 @@ def test_what_fails_at_one_tenant_keeps_nobody_else_from_being_looked_after(by_h
     assert other.stopped
     assert not mine.stopped
     assert books.failed == 1
+    assert books.pause > PAUSE_SECONDS
+
+
+def test_a_small_job_is_done_at_the_tenant_that_is_named_or_the_present_one(by_hand):
+    done: list[str] = []
+    with enter_partition("acme"):
+        ledger().run(lambda: done.append(here()))
+        ledger().run(lambda: done.append(here()), "globex")
+    assert ledger().is_writing
+    ledger().tick()
+    assert sorted(done) == ["acme", "globex"]
+    assert not ledger().is_writing
+
+
+def test_of_a_question_that_nobody_waits_for_nothing_is_kept(by_hand):
+    question = uuid.uuid4()
+    with enter_partition("acme"):
+        ledger().requests.watch_question(question, lambda answer: None)
+    assert ledger().requests
+    ledger().requests.unwatch_question(question)
+    ledger().requests.unwatch_question(question)
+    assert not ledger().requests
+
+
+def test_other_processes_can_wake_it_from_the_first_need_on(by_hand, monkeypatch):
+    started: list[Doorbell] = []
+    monkeypatch.setattr(Doorbell, "start", lambda self: started.append(self))
+    for tenant in BOTH:
+        runs(tenant)
+    ledger().wake()
+    assert started == [ledger().doorbell]
+    own = ledger()
+    close_ledger()
+    own._started = False
+    own.wake()
+    assert len(started) == 1, "it has ended"
+
+
+@at_the_mount
+def test_how_sessions_were_used_is_written_before_the_thread_ends(streaming, on_loop):
+    async def main() -> tuple[int, int]:
+        client = await legacy(streaming, "acme").open()
+        for _ in range(3):
+            await client.value("facts")
+        await in_thread(close_ledger)
+        return client.sent, await in_thread(counted)
+
+    def counted() -> int:
+        with enter_partition("acme"):
+            return Session.objects.get().request_count
+
+    sent, written = on_loop(main())
+    assert written == sent
+
+
+# Rounds
+
+
+def use(tenant: str) -> None:
+    with enter_partition(tenant):
+        ledger().note_activity()
+
+
+def left_to_visit() -> int:
+    keepers = ledger()._bookkeepers.values()
+    return sum(len(each._visits) + bool(each._visited) for each in keepers)
+
+
+def test_a_round_begins_when_its_time_has_come_in_a_process_that_is_used(by_hand):
+    ledger()._round_at = 0.0
+    ledger().books_of("acme").wake()
+    ledger().tick()
+    assert (left_to_visit(), ledger()._seconds_until_round()) == (0, float("inf"))
+    ledger()._round_at = float("inf")
+    use("acme")
+    ledger().tick()
+    assert (left_to_visit(), ledger()._seconds_until_round()) == (0, float("inf"))
+    ledger()._round_at = begun = time.monotonic()
+    assert ledger()._seconds_until_round() == 0.5
+    ledger().tick()
+    assert left_to_visit() == len(BOTH)
+    assert ledger()._round_at >= begun + partitioned_ledger.ROUND_SECONDS
+    assert ledger()._seconds_until_round() == float("inf"), "until it is used again"
+
+
+def test_a_round_begins_when_all_have_been_visited_in_the_last(by_hand):
+    ledger()._round_at = 0.0
+    use("acme")
+    ledger().tick()
+    ledger()._round_at = 0.0
+    use("acme")
+    ledger().tick()
+    assert left_to_visit() == len(BOTH)
+
+
+def test_a_round_ends_when_the_last_visit_is_over(by_hand, monkeypatch):
+    for name in ("VISIT_SECONDS", "LONGEST_VISIT_SECONDS"):
+        monkeypatch.setattr(bookkeeper, name, 0)
+    ledger()._round_at = 0.0
+    use("acme")
+    left = []
+    for _ in range(len(BOTH) + 2):
+        ledger().tick()
+        left.append(left_to_visit())
+    assert left[0] > 0
+    assert left[-1] == 0
+
+
+def test_a_round_forgets_tenants_that_are_no_more_once_nothing_runs_there(by_hand, monkeypatch):
+    kept = [ledger().books_of("acme"), runs("globex") and ledger().books_of("globex")]
+    monkeypatch.setattr(type(partitions()), "all", lambda self: ["acme"])
+    ledger()._plan(["acme"])
+    assert ledger().books() == kept
+    ledger().books_of("globex").is_resting = True
+    ledger()._plan(["acme"])
+    assert ledger().books() == kept[:1]
+
+
+def test_who_cannot_find_out_which_tenants_there_are_asks_again(by_hand, monkeypatch):
+    topic = Topic(TopicKind.TOOLS)
+
+    def broken(self: Any) -> Any:
+        raise OperationalError("planted")
+
+    use("acme")
+    with monkeypatch.context() as outage:
+        outage.setattr(type(partitions()), "all", broken)
+        ledger().publish_later("desk", [topic])
+        ledger().tick()
+    assert 0 < ledger()._seconds_until_round() <= PAUSE_SECONDS
+    ledger().tick()
+    assert all(ledger().books_of(tenant).changes for tenant in BOTH)
+    assert not left_to_visit()
+
+
+def test_a_tenant_is_not_taken_for_gone_while_nobody_can_say(by_hand, monkeypatch):
+    running = runs("acme")
+
+    def broken(*given: Any) -> Any:
+        raise ProgrammingError("planted")
+
+    with monkeypatch.context() as outage:
+        outage.setattr(type(partitions()), "all", broken)
+        outage.setattr(ledger().books_of("acme").requests, "look", broken)
+        ledger().tick()
+    assert ledger().books_of("acme").failed == 1
+    assert not running.stopped
+
+
+def test_who_is_told_of_changes_looks_where_somebody_listens(by_hand):
+    with enter_partition("acme"):
+        ledger().changes.add(ChangeListener("desk", {}, 0, lambda _: None, lambda: True))
+    runs("globex")
+    ledger().tick()
+    assert not any(books._was_woken for books in ledger().books())
+    ledger().doorbell.wake_everybody()
+    assert [ledger().books_of(tenant)._was_woken for tenant in BOTH] == [True, False]
+
+
+def test_who_is_rung_looks_wherever_something_is_in_flight(by_hand):
+    for tenant in BOTH:
+        runs(tenant)
+    ledger().tick()
+    assert not any(ledger().books_of(tenant)._is_due for tenant in BOTH)
+    ledger().look_now("acme")
+    assert [ledger().books_of(tenant)._is_due for tenant in BOTH] == [True, False]
+    ledger().look_now()
+    assert [ledger().books_of(tenant)._is_due for tenant in BOTH] == [True, True]
+
+
+def test_what_is_left_to_clean_when_a_turn_ends_waits_for_the_next(by_hand):
+    books = ledger().books_of("acme")
+    sweep = books.turn_sweep
+    with enter_partition("acme"):
+        books.begin_visit()
+        sweep.tick()
+        left = len(sweep._turns)
+        sweep.end_turn()
+        sweep._step = float("-inf")
+        sweep.tick()
+        assert len(sweep._turns) == left > 0
+        assert not sweep
+        assert sweep.pause == float("inf")
 
 
 def test_outside_of_any_partition_nothing_is_noted():
@@ -333,6 +573,25 @@ def test_a_pause_grows_where_tables_are_missing(monkeypatch):
         books.note_failure(RuntimeError(), is_outage=False)
         pauses.append(round(books.pause))
     assert pauses == [2, 4, 8, 16, 30, 30, 30]
+
+
+def test_a_pause_during_an_outage_is_as_long_as_the_last_look_was(monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(partition_books, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(partition_books, "PAUSE_SECONDS", 0.1)
+    books = ledger().books_of("acme")
+    now[0] += 3600  # nobody has needed it
+
+    def takes_a_second() -> None:
+        now[0] += 1
+        raise OperationalError("planted")
+
+    monkeypatch.setattr(books, "tick", takes_a_second)
+    with pytest.raises(OperationalError), enter_partition("acme"):
+        books.keep()
+    books.note_failure(OperationalError("planted"), is_outage=True)
+    books._was_woken = True
+    assert books.pause == pytest.approx(4)
 
 
 def test_very_many_are_looked_at_less_often(by_hand):

@@ -8,7 +8,7 @@ from django.contrib.auth import get_user_model
 from django_mcp import Context, MCPServer, endpoint
 from django_mcp.asgi import mount
 from django_mcp.auth import public
-from django_mcp.testing import MCPClient
+from django_mcp.testing import MCPClient, MCPFailure
 from tests.support.asgi import call
 from tests.support.sites import run, urlconf
 
@@ -82,3 +82,14 @@ def test_the_counts_of_the_process_are_left_alone(settings):
     client = MCPClient(server)
     assert served() == 429
     assert statuses(client, 3) == [200, 200, 429]
+
+
+def test_outside_of_tests_it_says_how_its_host_is_allowed(settings):
+    settings.ALLOWED_HOSTS = ["shop.example.com"]
+    with pytest.raises(MCPFailure, match=r"testserver.*ALLOWED_HOSTS.*setup_test_environment\(\)"):
+        MCPClient(chatty()).tool("rare")
+    client = MCPClient(chatty())
+    client.headers["Host"] = "shop.example.com"
+    client.tool("rare").assert_contains("called")
+    client.headers["Host"] = "shop.example.org"
+    assert client.request("ping").http.status_code == 400

@@ -6,10 +6,18 @@ import datetime as dt
 from typing import Any
 
 import pytest
-from django.contrib.auth import get_user_model
+from django.contrib.auth import (
+    BACKEND_SESSION_KEY,
+    HASH_SESSION_KEY,
+    SESSION_KEY,
+    get_user_model,
+)
 from django.contrib.auth.models import AnonymousUser
+from django.contrib.sessions.backends.db import SessionStore
 from django.http import HttpRequest
 from django.urls import include, path
+from rest_framework.authentication import TokenAuthentication
+from rest_framework.request import Request
 
 from django_mcp import Context, MCPServer, endpoint
 from django_mcp.auth import Principal, Refusal, any_of, django_user, nonblocking, public
@@ -86,6 +94,24 @@ def test_whoever_shows_a_token_is_held_to_it(caller, settings):
     refused = caller.with_headers(Authorization="Bearer unknown").tool("whoami")
     assert refused.status == 401
     assert asked == ["key", "key", "letter"]
+
+
+def by_rest_framework(request: HttpRequest) -> Refusal:
+    """Find nobody, as an authenticator of REST framework's does."""
+    user = Request(request, authenticators=[TokenAuthentication()]).user
+    return Principal(user) if user.is_authenticated else Refusal("Send a token.")
+
+
+def test_what_one_way_makes_of_the_user_is_not_what_the_next_one_finds(caller, settings):
+    user = get_user_model().objects.create_user("anna")
+    session = SessionStore()
+    session[SESSION_KEY] = str(user.pk)
+    session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
+    session[HASH_SESSION_KEY] = user.get_session_auth_hash()
+    session.save()
+    serve(settings, by_rest_framework, django_user)
+    answer = caller.with_headers(Cookie=f"sessionid={session.session_key}").tool("whoami")
+    assert answer.status == 200
 
 
 def test_a_token_of_this_site_is_no_other_ways_business(caller, settings):

@@ -296,3 +296,36 @@ def test_a_process_forgets_whom_it_counted_first_when_it_counts_too_many(monkeyp
 )
 def test_addresses_that_cost_nothing_to_change_are_one(one, other, same):
     assert (_neighbourhood(one) == _neighbourhood(other)) is same
+
+
+@pytest.mark.parametrize("name", [[], {}, 7, None, ["hidden"]])
+def test_a_tool_without_a_name_is_an_error_of_the_request(name, member, settings):
+    """Where calls are counted by tool, what is no name is not looked up."""
+    limit(settings, "9/m")
+    answer = member.call("tools/call", 5, name=name, arguments={})
+    assert answer.message["id"] == 5
+    assert answer.message["error"]["code"] in (-32602, -32020)
+
+
+def test_whose_row_goes_again_and_again_comes_back_in_a_second(monkeypatch):
+    begun: list[str] = []
+    monkeypatch.setattr(rate_counters, "_count", lambda key, rate: False)
+    monkeypatch.setattr(rate_counters, "_waiting", lambda key, rate: 0.0)
+    monkeypatch.setattr(rate_counters, "_begin", lambda key, rate: begun.append(key))
+    assert rate_counters._spend_in_rows("anna", Rate(1, 60)) == 1.0
+    assert begun == ["anna"] * 3
+
+
+def test_each_time_that_calls_cannot_be_counted_is_said_once(monkeypatch, caplog, db):
+    rate, results = Rate.parse("9/m"), iter([OSError("away"), OSError("away"), None, OSError("x")])
+
+    def spend(key: str, rate: Rate) -> float:
+        if (error := next(results)) is not None:
+            raise error
+        return 0.0
+
+    monkeypatch.setattr(rate_counters, "_spend_in_rows", spend)
+    for _ in range(4):
+        rate_counters.spend("key", rate)
+    said = [each for each in caplog.records if "cannot be counted" in each.getMessage()]
+    assert len(said) == 2

@@ -243,6 +243,9 @@ def test_subscribing_needs_what_reading_does(caller):
         wanted = {"resourceSubscriptions": ["order://7", "other://7"]}
         answer = with_scopes(caller, "mcp").call("subscriptions/listen", notifications=wanted)
         challenged(answer, *needed)
+        # One challenge names all that is needed, also what all requests need.
+        bare = with_scopes(caller).call("subscriptions/listen", notifications=wanted)
+        challenged(bare, *needed)
     challenged(with_scopes(caller).call("subscriptions/listen", notifications={}), "mcp")
     granted = with_scopes(member, *needed).call("resources/subscribe", uri="order://7")
     assert granted.result == {}
@@ -310,12 +313,18 @@ def test_scopes_for_reading_call_tools_that_only_read(caller, settings):
     assert "result" in writer.call("tools/call", name="touch_other").message
 
 
-def test_the_baseline_is_what_a_client_asks_for_first(caller):
+@pytest.mark.parametrize(
+    ("which", "first"),
+    [("needed", ["mcp"]), ("all", ["mcp", "orders:write", "orders:read", "admin"])],
+)
+def test_the_baseline_is_what_a_client_asks_for_first_or_all(caller, settings, which, first):
+    configure(settings, SCOPES_AT_LOGIN=which)
     entrance = caller.entrance
     about = entrance.send("GET", "/.well-known/oauth-protected-resource/mcp").json()
-    assert about["scopes_supported"] == ["mcp"]
+    assert about["scopes_supported"] == first
     challenge = caller.call("tools/list").header("WWW-Authenticate")
-    assert challenge == f'Bearer realm="shop", resource_metadata="{METADATA}", scope="mcp"'
+    asked = " ".join(first)
+    assert challenge == f'Bearer realm="shop", resource_metadata="{METADATA}", scope="{asked}"'
 
 
 def test_the_default_server_has_its_base_in_the_settings(caller, settings):

@@ -235,7 +235,22 @@ def message_faults(message: Any, request: Any, status: int, revision: str | None
     if "error" in message:
         yield from error_faults(message["error"], revision)
     elif isinstance(message.get("result"), dict) and isinstance(request, dict):
-        yield from result_faults(message["result"], request.get("method"), revision)
+        result = _without_extensions(message["result"], request)
+        yield from result_faults(result, request.get("method"), revision)
+
+
+def _without_extensions(result: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the extensions that a server declares to a client that declares some.
+
+    Schemas before 2026-07-28 do not know them, and say of capabilities that they are no closed set.
+    """
+    if request.get("method") != "initialize":
+        return result
+    if "extensions" not in request["params"].get("capabilities", {}):
+        return result
+    declared = dict(result["capabilities"])
+    declared.pop("extensions", None)
+    return {**result, "capabilities": declared}
 
 
 def result_faults(result: dict[str, Any], method: Any, revision: str) -> Iterator[str]:
@@ -371,7 +386,7 @@ class _Watched:
     """Events of a reply, for the mount, which takes them, and for Django, which iterates."""
 
     def __init__(self, events: Any, observe: Callable[..., None]) -> None:
-        self._events = events
+        self._events = self._iterator = events
         self._observe = observe
         self._chunks: list[bytes] = []
         self._is_observed = False
@@ -390,11 +405,12 @@ class _Watched:
         return chunk
 
     def __aiter__(self) -> Any:
+        self._iterator = aiter(self._events)
         return self
 
     async def __anext__(self) -> bytes:
         try:
-            chunk: bytes = await anext(self._events)
+            chunk: bytes = await anext(self._iterator)
         except StopAsyncIteration:
             self._end(complete=True)
             raise

@@ -27,11 +27,12 @@ def workers(request: pytest.FixtureRequest) -> Iterator[Workers]:
     if request.param == "wsgi":
         # Two seconds are gunicorn's own, after which it may close what a client just writes to.
         patient = "--keep-alive 75"
-        with serving("wsgi-streams", "wsgi-streams", GUNICORN_CMD_ARGS=patient) as served:
+        with serving(*["wsgi-streams"] * 2, GUNICORN_CMD_ARGS=patient, PLANT="prompt") as served:
+            served.is_thorough = False  # the rows are those that the workers at the mount write
             yield served
         return
     layer = {"polling": "", "core": CORE, "pubsub": PUBSUB}[request.param]
     if layer:
         require_redis()
-    with serving(LAYER=layer) as served:
+    with serving(LAYER=layer, PLANT="prompt") as served:
         yield served

@@ -32,7 +32,8 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="need
 def test_idle_streams_cost_no_thread_no_connection_and_no_statement_and_are_served():
     """Ten streams or five hundred, half of them sessions' own, half of 2026-07-28."""
     # uvloop, where it is installed, has threads of its own.
-    with serving(WORKER_THREADS=str(WORKER_THREADS), UVICORN_LOOP="asyncio") as workers:
+    threads = {"WORKER_THREADS": str(WORKER_THREADS), "UVICORN_LOOP": "asyncio"}
+    with serving(**threads, PLANT="prompt") as workers:
 
         async def main(http):
             async with AsyncExitStack() as stack:
@@ -79,7 +80,7 @@ async def cost(workers: Workers, http: httpx.AsyncClient) -> Any:
     """Return what the workers hold, and the statements that a look of the first one takes."""
     steady: set[str] = set()
     async with asyncio.timeout(BOUND):
-        # That sessions were used is written seconds later, and for each at a moment of its own; and
+        # That sessions were used is written later, and for each at a moment of its own; and
         # what was left behind before is cleaned away at first, in ticks that do nothing else.
         while not steady:
             ticks = await recorded(workers, http, LOOKS)

@@ -18,8 +18,10 @@ from .test_queue import stream_of
 
 HEARD = 15
 """Seconds after which what has not been heard by then is missing."""
-WRITTEN_SECONDS = 40
-"""Seconds after which use is missing that is not written yet: the workers take turns."""
+WRITTEN_SECONDS = 12
+"""Seconds after which use is missing that is not written yet: the workers take turns, and write it
+after a second each.
+"""
 
 WRITTEN = {
     "session": [

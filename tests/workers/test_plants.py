@@ -68,7 +68,7 @@ def test_a_queue_that_all_requests_share_loses_a_stored_response():
 
 
 def test_a_session_that_is_saved_whole_forgets_and_miscounts():
-    with serving(PLANT="whole") as workers:
+    with serving(PLANT="whole,prompt") as workers:
         assert set_and_found(workers, "hold")[0] > 0
         assert "client_capabilities" in written_in_excess(workers)[0]
         sent, rows = count(workers)
@@ -77,7 +77,7 @@ def test_a_session_that_is_saved_whole_forgets_and_miscounts():
 
 def test_a_reader_that_joins_at_the_end_after_it_has_read_loses_what_comes_in_between():
     with serving(PLANT="skips") as workers:
-        got = workers.run(lambda http: drain(workers, http, 200, seconds=30))
+        got = workers.run(lambda http: drain(workers, http, 200, seconds=12))
     assert what_is_wrong(got, 200).startswith("lost=")
 
 

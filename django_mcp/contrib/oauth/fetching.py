@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from django.views.decorators.debug import sensitive_variables
+
 from ...conf import LOOPBACK
 
 try:
@@ -27,6 +29,7 @@ class FetchFailed(Exception):
     """Nothing that can be used has come; the text says why."""
 
 
+@sensitive_variables()  # also of the library that is used
 def fetch_json(
     method: str,
     url: str,

@@ -114,7 +114,8 @@ def introspection_auth(request: HttpRequest) -> Principal | Refusal:
         logger.info("Refused a token: %s.", objection)
         return Refusal(INVALID, recognised=True)
     ends = claims.get("exp", float("inf"))
-    return principal_of(claims, recheck=_revoked, credential=_Shown(token, resource, ends))
+    shown = _Shown(token, resource, ends)
+    return principal_of(claims, recheck=_revoked, credential=shown, comes_back=True)
 
 
 def _problems(settings: Settings, authorization_servers: tuple[str, ...]) -> list[str]:
@@ -130,14 +131,14 @@ introspection_auth.problems = _problems  # type: ignore[attr-defined]
 
 
 def _check(claims: Mapping[str, Any], resource: ProtectedResource) -> None:
-    if claims.get("iss", resource.authorization_servers[0]) != resource.authorization_servers[0]:
+    if claims.get("iss", resource.authorization_servers[0]) not in resource.token_issuers:
         raise Objection("another issuer has issued it")
     if claims.get("token_type", "Bearer") not in ("Bearer", "bearer", "access_token"):
         raise Objection("it is a token of another type")
     check_claims(claims, resource, needs_end=False)
 
 
-@sensitive_variables("token")
+@sensitive_variables("token", "form", "secret")
 def _asked(token: str, resource: ProtectedResource) -> Mapping[str, Any]:
     """Return what the authorization server says of a token; raises :class:`Unavailable`."""
     settings, issuer = get_settings(), resource.authorization_servers[0]

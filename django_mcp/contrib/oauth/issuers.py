@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from ...conf import get_settings
 from ...forks import PerProcess
 from ...protocol.errors import Unavailable
 from .fetching import TIMEOUT, FetchFailed, fetch_json
@@ -93,19 +94,30 @@ class Issuer:
 
 
 def discover(issuer: str) -> dict[str, Any]:
-    """Return the metadata of an authorization server; raises :class:`FetchFailed`."""
+    """Return the metadata of an authorization server; raises :class:`FetchFailed`.
+
+    Where a document does not say where the keys are, the next one counts as well: AuthKit's of
+    RFC 8414 once had less than the one of OpenID Connect.
+    """
+    elsewhere = get_settings().issuer_metadata.get(issuer)
+    found: dict[str, Any] = {}
     failures = []
-    for url in metadata_urls(issuer):
+    for url in [elsewhere] if elsewhere else metadata_urls(issuer):
         try:
-            found = fetch_json("GET", url)
+            document = fetch_json("GET", url)
         except FetchFailed as error:
             failures.append(str(error))
             continue
         # RFC 8414, section 3.3: another one's metadata is not used.
-        if found.get("issuer") == issuer:
-            return found
-        failures.append(f"{url} is about another issuer")
-    raise FetchFailed("; ".join(failures))
+        if document.get("issuer") == issuer:
+            found = {**document, **found}
+            if "jwks_uri" in found:
+                break
+        else:
+            failures.append(f"{url} is about another issuer, {ascii(document.get('issuer'))[:200]}")
+    if not found:
+        raise FetchFailed("; ".join(failures))
+    return found
 
 
 def metadata_urls(issuer: str) -> list[str]:

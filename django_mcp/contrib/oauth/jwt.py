@@ -20,7 +20,9 @@ from .tokens import (
     INVALID,
     MAX_TOKEN_CHARACTERS,
     Objection,
+    audiences_of,
     check_claims,
+    client_of,
     principal_of,
     problems_of,
     resource_of,
@@ -62,18 +64,33 @@ def jwt_auth(request: HttpRequest) -> Principal | Refusal:
         return Refusal(resource.advice)
     header, claims = _unverified(token)
     issuer = claims.get("iss")
-    if not isinstance(issuer, str) or issuer not in resource.authorization_servers:
-        logger.info("Refused a token: no authorization server of this endpoint has issued it.")
+    if not isinstance(issuer, str) or issuer not in resource.token_issuers:
+        logger.info("Refused a token: %s.", _what_it_is(token, issuer))
         return Refusal(INVALID)
     try:
         _check(token, header, claims, issuer_of(issuer), resource)
     except Objection as objection:
         logger.info("Refused a token of %s: %s.", issuer, objection)
         return Refusal(INVALID, recognised=True)
-    return principal_of(claims)
+    return principal_of(claims, comes_back=True)
 
 
 jwt_auth.problems = problems_of  # type: ignore[attr-defined]
+
+
+@sensitive_variables("token")
+def _what_it_is(token: str, issuer: Any) -> str:
+    """Return why nobody here can have issued a token, for the log."""
+    if isinstance(issuer, str):
+        return (
+            f"it says that {ascii(issuer)[:200]} has issued it, which this endpoint does not name"
+        )
+    if token.count(".") == 4:  # RFC 7516, section 3.1
+        return (
+            "it is encrypted, so that its issuer alone can read it. Some issue such tokens where "
+            "nothing says what a token is for"
+        )
+    return "it is no signed token that says who has issued it"
 
 
 @sensitive_variables("token")
@@ -94,7 +111,7 @@ def _decoded(part: str) -> bytes:
     return base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
 
 
-@sensitive_variables("token")
+@sensitive_variables()  # also of the library that is used
 def _check(
     token: str,
     header: Mapping[str, Any],
@@ -114,6 +131,8 @@ def _check(
     _check_is_for_access(header, claims)
     # Before any key is looked for, since that may have the issuer asked.
     check_claims(claims, resource)
+    if resource.urls.isdisjoint(audiences_of(claims)):
+        _check_names_its_client(claims)
     key = _find_key(issuer, header.get("kid"), algorithm)
     registry = JWSRegistry(algorithms=[algorithm], strict_check_header=False)
     registry.max_header_length = registry.max_payload_length = MAX_TOKEN_CHARACTERS
@@ -132,6 +151,16 @@ def _check_is_for_access(header: Mapping[str, Any], claims: Mapping[str, Any]) -
     says_access = str(header.get("typ")).lower().endswith("at+jwt") or kind == "Bearer"
     if is_id or ("nonce" in claims and not says_access):
         raise Objection("it is an ID token or the like, and no access token")
+
+
+def _check_names_its_client(claims: Mapping[str, Any]) -> None:
+    """Check that a token for one of TOKEN_AUDIENCES is for access.
+
+    An ID token is for a client, which may have the name that the endpoint has at its issuer: with
+    Microsoft Entra ID, where one registration is both.
+    """
+    if not client_of(claims) or not any(name in claims for name in ("scope", "scp", "roles")):
+        raise Objection("it does not say to which client it was issued, and what that may do")
 
 
 def _find_key(issuer: Issuer, kid: Any, algorithm: str) -> Any:

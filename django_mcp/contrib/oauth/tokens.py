@@ -6,7 +6,7 @@ import hashlib
 import logging
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from django.contrib.auth import get_user_model
@@ -63,10 +63,10 @@ def check_claims(
     RFC 9068, section 4, and RFC 7662, section 2.2. 2026-07-28, basic/authorization, "Token
     Handling": only tokens that were issued for this very resource.
     """
-    audience = claims.get("aud")
-    named = audience if isinstance(audience, list) else [audience]
-    if not any(isinstance(each, str) and each in resource.urls for each in named):
-        raise Objection("it is not for this resource")
+    named = audiences_of(claims)
+    if resource.urls.isdisjoint(named) and resource.other_names.isdisjoint(named):
+        # That it is true is not known yet; but whoever has set this up needs to know it.
+        raise Objection(f"it is for {ascii(claims.get('aud'))[:200]}, and not for {resource.url}")
     now = time.time()
     has_end = needs_end or "exp" in claims
     if has_end and not _number(claims, "exp") > now - LEEWAY_SECONDS:
@@ -78,6 +78,13 @@ def check_claims(
         raise Objection("it is bound to a key of the client's, which is not looked at here")
 
 
+def audiences_of(claims: Mapping[str, Any]) -> list[str]:
+    """Return what a token says it is for (RFC 7519, section 4.1.3)."""
+    audience = claims.get("aud")
+    named = audience if isinstance(audience, list) else [audience]
+    return [each for each in named if isinstance(each, str)]
+
+
 def _number(claims: Mapping[str, Any], name: str) -> float:
     value = claims.get(name)
     if type(value) is int or (type(value) is float and math.isfinite(value)):
@@ -85,10 +92,10 @@ def _number(claims: Mapping[str, Any], name: str) -> float:
     raise Objection(f"its {name} is no time")
 
 
-def scopes_of(claims: Mapping[str, Any]) -> frozenset[str]:
-    """Return the scopes of a token: of ``scope``, or ``scp`` as others write it."""
+def scopes_of(claims: Mapping[str, Any], names: Iterable[str]) -> frozenset[str]:
+    """Return the scopes of a token, of the claims with these names: texts with spaces, or lists."""
     found: list[Any] = []
-    for name in ("scope", "scp"):
+    for name in names:
         value = claims.get(name)
         found += value.split() if isinstance(value, str) else _listed(value)
     return frozenset(each for each in found if isinstance(each, str) and each)
@@ -102,7 +109,7 @@ def client_of(claims: Mapping[str, Any]) -> str:
     """Return the id of the client that a token was issued to; empty where it does not say."""
     for name in ("client_id", "azp", "appid", "cid"):
         value = claims.get(name)
-        if isinstance(value, str) and value:
+        if isinstance(value, str) and value and value.isprintable():  # or no database keeps it
             return value
     return ""
 
@@ -115,13 +122,18 @@ def principal_of(claims: Mapping[str, Any], **more: Any) -> Principal | Refusal:
     if user is None or not getattr(user, "is_active", True):
         logger.info("Refused a token: its subject is no active user.")
         return STRANGER
+    return Principal(user, client_key(client), scopes_of(claims, settings.scope_claims), **more)
+
+
+def client_key(client: str) -> str:
+    """Return by what a principal names a client with this id."""
     if len(client) > MAX_CLIENT_CHARACTERS:
         client = hashlib.sha256(client.encode()).hexdigest()
-    return Principal(user, f"oauth:{client}", scopes_of(claims), **more)
+    return f"oauth:{client}"
 
 
 def _user_of(claims: Mapping[str, Any], client: str, settings: Settings) -> Any:
-    service = settings.oauth_service_users.get(client) if client else None
+    service = _service_of(claims, client, settings) if client else None
     if service is not None:
         model: Any = get_user_model()
         return model._default_manager.filter(**{model.USERNAME_FIELD: service}).first()
@@ -131,6 +143,16 @@ def _user_of(claims: Mapping[str, Any], client: str, settings: Settings) -> Any:
         return None
     find = import_string(hook) if isinstance(hook, str) else hook
     return find(claims)
+
+
+def _service_of(claims: Mapping[str, Any], client: str, settings: Settings) -> str | None:
+    """Return the name of the user that a machine is, which may be named with its issuer in front.
+
+    Another issuer could have a client of the same name.
+    """
+    named = settings.oauth_service_users
+    service = named.get(f"{claims.get('iss')} {client}")
+    return named.get(client) if service is None and " " not in client else service
 
 
 def problems_of(settings: Settings, authorization_servers: tuple[str, ...]) -> list[str]:
@@ -146,6 +168,13 @@ def problems_of(settings: Settings, authorization_servers: tuple[str, ...]) -> l
             find = import_string(find)
         except ImportError as error:
             problems.append(f'DJANGO_MCP["OAUTH_USER"] cannot be imported: {error}')
+    machines = settings.oauth_service_users
+    if len(authorization_servers) > 1 and not all(" " in each for each in machines):
+        problems.append(
+            "Several authorization servers name clients, and each could have one that "
+            'DJANGO_MCP["OAUTH_SERVICE_USERS"] names: write its issuer in front, as in '
+            '"https://id.example.com nightly-report"'
+        )
     if len(authorization_servers) > 1 and isinstance(find, UserFromClaim) and not find.issuer:
         problems.append(
             "Several authorization servers name users, and each could name those of the others: "

@@ -10,6 +10,8 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.hashers import make_password
 from django.db import IntegrityError
 
+from ...protocol.values import can_be_stored
+
 logger = logging.getLogger("django_mcp.contrib.oauth")
 
 MAX_CLAIM_CHARACTERS: Final = 254
@@ -41,7 +43,7 @@ class UserFromClaim:
         if (
             not isinstance(value, str)
             or not 0 < len(value) <= MAX_CLAIM_CHARACTERS
-            or "\x00" in value
+            or not can_be_stored(value)
         ):
             return None
         if self.issuer and claims.get("iss") != self.issuer:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import flatten
 from django.contrib.admin.widgets import AdminTextInputWidget
 from django.contrib.auth import get_user_model
-from django.db.models import ForeignKey, Q, QuerySet
+from django.db.models import ForeignKey, QuerySet
 from django.db.models.constants import LOOKUP_SEP
 from django.forms import ModelChoiceField
 from django.http import HttpRequest, HttpResponse
@@ -23,49 +23,12 @@ from django.views.decorators.debug import sensitive_variables
 from ...admin.display import Tone, badge, relative, two_lines
 from ...admin.ending import EndingAdmin, log
 from ...clock import DatabaseNow
+from .admin_filters import ScopeFilter, ServerFilter, TokenStateFilter
+from .choices import known_scopes
+from .forms import IssueForm
 from .models import State, Token
 
-if TYPE_CHECKING:
-    ModelForm = forms.ModelForm[Token]
-else:
-    ModelForm = forms.ModelForm
-
 TONES = {State.ACTIVE: Tone.GOOD, State.EXPIRED: Tone.WARNING, State.REVOKED: Tone.OFF}
-
-
-class IssueForm(ModelForm):
-    """What is asked for when a token is issued."""
-
-    servers = forms.CharField(
-        label=_("Servers"),
-        required=False,
-        widget=forms.Textarea(attrs={"rows": 3}),
-        help_text=_("Names of the servers that the token opens, one a line. None means all."),
-    )
-
-    class Meta:
-        model = Token
-        fields = ("user", "name", "servers", "expires")
-
-    def clean_servers(self) -> list[str]:
-        """Return the names, without empty lines."""
-        lines = self.cleaned_data["servers"].splitlines()
-        return [line.strip() for line in lines if line.strip()]
-
-
-class TokenStateFilter(admin.SimpleListFilter):
-    """Filters by the state, which is computed rather than stored."""
-
-    title = _("state")
-    parameter_name = "state"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        """Offer every state."""
-        return list(State.choices)
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Token]) -> QuerySet[Token]:
-        """Keep the tokens in the chosen state."""
-        return queryset.filter(Q(state=self.value())) if self.value() else queryset
 
 
 @admin.register(Token)
@@ -74,9 +37,12 @@ class TokenAdmin(EndingAdmin):
 
     form = IssueForm
     # What one looks for comes first: a narrow screen shows no more than that.
-    list_display = ("label", "badge", "remaining", "user", "opened_servers", "activity")
+    list_display = ("label", "badge", "remaining", "user", "opened_servers", "limits", "activity")
     list_filter = (
         TokenStateFilter,
+        ScopeFilter,
+        "read_only",
+        ServerFilter,
         ("last_used", admin.EmptyFieldListFilter),
         "created",
         "expires",
@@ -115,6 +81,11 @@ class TokenAdmin(EndingAdmin):
         names = token.server_names
         return gettext("none") if names is None else ", ".join(names) or gettext("all")
 
+    @admin.display(description=_("scopes"))
+    def limits(self, token: Token) -> SafeString:
+        """Name the scopes, and say if it only reads."""
+        return two_lines(self.granted(token), gettext("for reading only") * token.read_only)
+
     @admin.display(description=_("last used"), ordering="last_used")
     def activity(self, token: Any) -> SafeString:
         """Show when it was used last, and since when it exists."""
@@ -126,6 +97,12 @@ class TokenAdmin(EndingAdmin):
     def expiry(self, token: Any) -> SafeString | str:
         """Show until when it is meant to work."""
         return relative(token.expires, now=token.now) if token.expires else gettext("never")
+
+    @admin.display(description=_("scopes"))
+    def granted(self, token: Token) -> str:
+        """Name the scopes."""
+        scopes = token.granted_scopes
+        return gettext("not limited") if scopes is None else ", ".join(sorted(scopes)) or "none"
 
     @admin.display(description=_("last used"))
     def used(self, token: Any) -> SafeString | str:
@@ -214,9 +191,11 @@ class TokenAdmin(EndingAdmin):
     def get_fields(self, request: HttpRequest, obj: Token | None = None) -> tuple[Any, ...]:
         """Ask for little, show everything but the digest."""
         if obj is None:
-            return ("user", "name", "servers", "expires")
+            scopes = ("scopes",) if known_scopes() else ()
+            return ("user", "name", "servers", *scopes, "read_only", "expires")
+        limits = (("user", "opened_servers"), ("granted", "read_only"))
         times = (("expiry", "revocation"), ("age", "used"))
-        return (("badge", "prefix"), "name", ("user", "opened_servers"), *times)
+        return (("badge", "prefix"), "name", *limits, *times)
 
     def get_readonly_fields(
         self, request: HttpRequest, obj: Token | None = None

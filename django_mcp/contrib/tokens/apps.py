@@ -14,3 +14,7 @@ class TokensConfig(AppConfig):
     label = "django_mcp_tokens"
     verbose_name = _("MCP tokens")
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Register the system checks."""
+        from . import checks  # noqa: F401, PLC0415

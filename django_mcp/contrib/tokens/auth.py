@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Final
 
 from django.apps import apps
 from django.db import DatabaseError, router, transaction
 from django.http import HttpRequest
+from django.utils.functional import lazy
 from django.views.decorators.debug import sensitive_variables
 
 from django_mcp.auth import Principal, Refusal, without_oauth
@@ -25,20 +25,16 @@ if not apps.is_installed("django_mcp.contrib.tokens"):
     raise ImportError('Add "django_mcp.contrib.tokens" to INSTALLED_APPS.')
 
 from .models import State, Token
+from .own_tokens_page import where_to_get
 from .secret import is_well_formed
 
 logger = logging.getLogger(__name__)
 
 _CLIENT: Final = "token:"
-_MISSING: Final = Refusal(
-    'A bearer token is required: send "Authorization: Bearer TOKEN". Whoever runs this site issues '
-    "tokens."
-)
-_FOREIGN: Final = Refusal(
-    "The bearer token is unknown, has ended, or is not meant for this server. Ask whoever runs "
-    "this site for another."
-)
-_INVALID: Final = replace(_FOREIGN, recognised=True)
+_MISSING: Final = 'A bearer token is required: send "Authorization: Bearer TOKEN".'
+_INVALID: Final = "The bearer token is unknown, has ended, or is not meant for this server."
+# Told to few, so found out when it is.
+_ADVICE: Final = lazy(where_to_get, str)("a token")
 
 
 @without_oauth
@@ -53,15 +49,27 @@ def token_auth(request: HttpRequest) -> Principal | Refusal:
     server = getattr(request, "mcp_server", "")
     secret = bearer_token(request.headers)
     if not secret:
-        return _MISSING
+        return Refusal(f"{_MISSING} {_sentence(where_to_get('one'))}")
     token = Token.objects.presented(secret)
     objection = _objection(token, server=server)
     if token is None or objection:
         logger.info("Refused %s at server %r: %s.", token or "a bearer token", server, objection)
-        return _INVALID if is_well_formed(secret) else _FOREIGN
+        message = f"{_INVALID} {_sentence(where_to_get('another'))}"
+        return Refusal(message, recognised=is_well_formed(secret))
     if token.use_due:
         _record_use(token)
-    return Principal(user=token.user, client_id=f"{_CLIENT}{token.pk}", scopes=None, recheck=_ended)
+    return Principal(
+        user=token.user,
+        client_id=f"{_CLIENT}{token.pk}",
+        scopes=token.granted_scopes,
+        recheck=_ended,
+        read_only=token.read_only,
+        advice=_ADVICE,
+    )
+
+
+def _sentence(phrase: str) -> str:
+    return f"{phrase[0].upper()}{phrase[1:]}."
 
 
 def _ended(principals: Sequence[Principal]) -> Iterable[Principal]:

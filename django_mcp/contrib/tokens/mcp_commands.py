@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
+import difflib
 from collections.abc import Iterable
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from ...conf import get_settings
+from ...conf import MAX_TOKEN_DAYS, get_settings
 from ...management.users import find_user
 from ...store.cleanup import CleanupRule, CleanupStep
+from .choices import known_scopes, known_servers
 from .deletion import delete_expired
 from .models import Token
 from .secret import PREFIX_LENGTH, SCHEME, digest_of, is_well_formed, prefix_of
-
-MAX_DAYS = 36_500
 
 
 def add_commands(subcommands: argparse._SubParsersAction[CommandParser]) -> None:
@@ -57,6 +57,16 @@ def _add_create(parser: CommandParser) -> None:
         metavar="NAME",
         help="A server that it opens; may be given more than once. Default: all of them.",
     )
+    parser.add_argument(
+        "--scope",
+        dest="scopes",
+        action="append",
+        metavar="NAME",
+        help="A scope that it has; may be given more than once. Default: no scopes limit it.",
+    )
+    parser.add_argument(
+        "--read-only", action="store_true", help="It opens only what changes nothing."
+    )
     parser.set_defaults(run=create)
 
 
@@ -70,18 +80,42 @@ def create(command: BaseCommand, options: dict[str, Any]) -> None:
     user = find_user(options["username"])
     if not getattr(user, "is_active", True):
         raise CommandError(f"{user} is inactive, so the token would be refused: activate them.")
-    days = options["expires_days"]
+    days, scopes = options["expires_days"], options["scopes"]
+    _check_scopes(scopes or ())
+    _doubt_servers(command, options["servers"])
     try:
         token, secret = Token.objects.issue(
             user,
             name=options["name"],
             expires=dt.timedelta(days=days) if days else None,
             servers=options["servers"],
+            scopes=scopes,
+            read_only=options["read_only"],
         )
     except ValidationError as error:
         raise CommandError(" ".join(error.messages)) from error
     _explain(command, f"Token {token.pk} of {user}. Keep its secret now, it is not shown again:")
     command.stdout.write(secret)
+
+
+def _check_scopes(scopes: Iterable[str]) -> None:
+    known = known_scopes()
+    for scope in scopes:
+        if scope not in known:
+            near = difflib.get_close_matches(scope, known, n=1)
+            cure = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(known) or 'none'}."
+            raise CommandError(
+                f'Nothing needs the scope {scope!r}, and DJANGO_MCP["SCOPES"] has it not. {cure}'
+            )
+
+
+def _doubt_servers(command: BaseCommand, names: Iterable[str]) -> None:
+    """Say which names are no server's: but other processes of a site may have others."""
+    known = [server.name for server in known_servers()]
+    for name in names:
+        if name and known and name not in known:
+            those = ", ".join(known)
+            _explain(command, f"No server at a URL is called {name!r}; these are: {those}.")
 
 
 def rotate(command: BaseCommand, options: dict[str, Any]) -> None:
@@ -107,7 +141,8 @@ def list_tokens(command: BaseCommand, options: dict[str, Any]) -> None:
     tokens = Token.objects.with_state().select_related("user")
     if options["user"]:
         tokens = tokens.filter(user_id=find_user(options["user"]).pk)
-    head = ("id", "prefix", "user", "name", "servers", "state", "expires", "last used")
+    limits = ("servers", "scopes", "read-only")
+    head = ("id", "prefix", "user", "name", *limits, "state", "expires", "last used")
     rows = [_row(token) for token in tokens]
     if not rows:
         _explain(command, 'There are no tokens. "manage.py mcp token create" issues one.')
@@ -117,10 +152,15 @@ def list_tokens(command: BaseCommand, options: dict[str, Any]) -> None:
 
 
 def _row(token: Token) -> tuple[str, ...]:
-    names = token.server_names
-    servers = "none" if names is None else ",".join(names) or "all"
+    names, scopes = token.server_names, token.granted_scopes
+    limits = (
+        "none" if names is None else ",".join(names) or "all",
+        "all" if scopes is None else ",".join(sorted(scopes)) or "none",
+        "yes" if token.read_only else "no",
+    )
     times = (_time(token.expires, none="never"), _time(token.last_used, none="never"))
-    return (str(token.pk), token.prefix, str(token.user), token.name, servers, token.state, *times)
+    about = (str(token.pk), token.prefix, str(token.user), token.name)
+    return (*about, *limits, token.state, *times)
 
 
 def _time(moment: dt.datetime | None, *, none: str) -> str:
@@ -161,8 +201,8 @@ def _candidates(reference: str) -> list[Token]:
 
 
 def _days(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_DAYS):
-        raise argparse.ArgumentTypeError(f"give a number of days from 1 to {MAX_DAYS}")
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_TOKEN_DAYS):
+        raise argparse.ArgumentTypeError(f"give a number of days from 1 to {MAX_TOKEN_DAYS}")
     return int(text)
 
 

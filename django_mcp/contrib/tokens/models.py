@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_variables
 
 from ...clock import DatabaseNow
+from ...protocol.scopes import check_scope
 from .secret import PREFIX_LENGTH, digest_of, generate, is_well_formed, prefix_of
 
 if TYPE_CHECKING:
@@ -39,6 +40,18 @@ def validate_server_names(value: object) -> None:
     """Refuse what is not a list of names: a stray value must never read as "all servers"."""
     if not (isinstance(value, list) and all(name and isinstance(name, str) for name in value)):
         raise ValidationError(_('Give a list of server names, such as ["staff"].'))
+
+
+def validate_scopes(value: object) -> None:
+    """Refuse what is not a list of scopes."""
+    try:
+        if not isinstance(value, list):
+            raise ValueError("it is not a list")
+        for each in value:
+            check_scope(each)
+    except ValueError as error:
+        refusal = _('Give a list of scopes, such as ["orders:read"]: %(why)s.')
+        raise ValidationError(refusal, params={"why": error}) from error
 
 
 class TokenQuerySet(models.QuerySet["Token"]):
@@ -90,14 +103,19 @@ class TokenQuerySet(models.QuerySet["Token"]):
         name: str = "",
         expires: dt.datetime | dt.timedelta | None = None,
         servers: Iterable[str] = (),
+        scopes: Iterable[str] | None = None,
+        read_only: bool = False,
     ) -> tuple[Token, str]:
         """Create a token that acts as the user; return it with its secret, which nobody sees again.
 
         ``expires`` is a moment, or a span from now by the database's clock; no ``servers`` means
-        all of them.
+        all of them. ``scopes`` are those that it has; ``None`` means that no scopes limit it, and
+        an empty list that it is good for what needs none. A ``read_only`` token calls only tools
+        that say ``read_only=True``. Raises ``ValidationError`` for what cannot be stored.
         """
         owner: Any = user  # of whatever model the site has chosen
-        token = Token(user=owner, name=name, servers=_listed(servers))
+        token = Token(user=owner, name=name, servers=_listed(servers), read_only=read_only)
+        token.scopes = None if scopes is None else _listed(scopes)
         token.expires = DatabaseNow() + expires if isinstance(expires, dt.timedelta) else expires
         secret = token.seal()
         token.clean_fields(exclude={"user", "expires", "created"})
@@ -108,7 +126,7 @@ class TokenQuerySet(models.QuerySet["Token"]):
 
 
 class Token(models.Model):
-    """A secret that acts as its user, within its servers, until it expires or is revoked."""
+    """A secret that acts as its user, within its limits, until it expires or is revoked."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -127,6 +145,16 @@ class Token(models.Model):
     servers = models.JSONField(
         _("servers"), default=list, blank=True, validators=[validate_server_names]
     )
+    # Null where no scopes limit it, as with all tokens of processes that do not know the column.
+    scopes = models.JSONField(
+        _("scopes"), null=True, blank=True, default=None, validators=[validate_scopes]
+    )
+    read_only = models.BooleanField(
+        _("for reading only"),
+        default=False,
+        db_default=False,
+        help_text=_("It opens only what changes nothing."),
+    )
     created = models.DateTimeField(_("created"), editable=False)
     expires = models.DateTimeField(_("expires"), null=True, blank=True)
     last_used = models.DateTimeField(_("last used"), null=True, blank=True, editable=False)
@@ -142,6 +170,7 @@ class Token(models.Model):
         verbose_name = _("token")
         verbose_name_plural = _("tokens")
         ordering = ("-id",)
+        permissions = [("manage_own_tokens", "Can make and revoke tokens of their own")]
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)" if self.name else f"{self.prefix}…"
@@ -165,6 +194,16 @@ class Token(models.Model):
         That is so where the column holds what is no list, which other code may have written.
         """
         return [str(name) for name in self.servers] if isinstance(self.servers, list) else None
+
+    @property
+    def granted_scopes(self) -> frozenset[str] | None:
+        """What it is good for: ``None`` where no scopes limit it.
+
+        Where the column holds what is neither a list nor null, it is good for what needs no scopes.
+        """
+        if self.scopes is None:
+            return None
+        return frozenset(map(str, self.scopes)) if isinstance(self.scopes, list) else frozenset()
 
     def revoke(self) -> bool:
         """End the token for good; return whether it was this call that did."""
@@ -199,6 +238,6 @@ def _use_is_due() -> Q:
     return Q(last_used__isnull=True) | Q(last_used__lte=stale)
 
 
-def _listed(servers: Iterable[str]) -> list[str]:
+def _listed(names: Iterable[str]) -> list[str]:
     """Return the names as a list; a lone string is one name, not its letters."""
-    return [servers] if isinstance(servers, str) else list(servers)
+    return [names] if isinstance(names, str) else list(names)

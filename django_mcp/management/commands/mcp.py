@@ -10,12 +10,13 @@ from django.apps import apps
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from ...partitions import enter_partition, partitions
+from ..doctor import add_doctor
 from ..extensions import command_modules
 from ..listing import add_list
 from ..prune import add_prune
 
 # Commands of sub-apps that a site may not have installed, so that we can say how to get them.
-OPTIONAL = {"token": "django_mcp.contrib.tokens"}
+OPTIONAL = {"token": "django_mcp.contrib.tokens", "oauth-setup": "django_mcp.contrib.oauth"}
 
 
 # Of Django's options those that people are used to write last: flags, and such as take a value.
@@ -39,7 +40,7 @@ class Subparser(CommandParser):
 
 
 class Command(BaseCommand):
-    """Runs one of the commands ``list`` and ``prune``, and of those that apps add."""
+    """Runs one of the commands ``list``, ``prune`` and ``doctor``, and of those that apps add."""
 
     help = "Operates the MCP servers of this site."
 
@@ -53,6 +54,7 @@ class Command(BaseCommand):
         )
         add_list(subcommands)
         add_prune(subcommands)
+        add_doctor(subcommands)
         for module in command_modules():
             module.add_commands(subcommands)
         for name, app in OPTIONAL.items():

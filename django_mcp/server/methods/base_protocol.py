@@ -18,6 +18,7 @@ from ..exchange import Exchange
 from ..paging import list_caching
 from ..registry import MCPServer
 from ..results import Result, dump
+from ..ui_extension import EXTENSION, SETTINGS, shows_apps
 
 MAX_INFO_BYTES: Final = 8 * 1024
 """Most that a session stores of ``clientInfo``, as JSON; and as much of ``capabilities``."""
@@ -46,7 +47,7 @@ def initialize(server: MCPServer, exchange: Exchange, params: InitializeRequestP
     version = exchange.settings.server_version or site_version()
     body: dict[str, Any] = {
         "protocolVersion": revision.name,
-        "capabilities": capabilities(server, revision),
+        "capabilities": capabilities(server, revision, sender),
         "serverInfo": fit("Implementation", server.implementation(version), revision),
     }
     if server.instructions:
@@ -84,7 +85,7 @@ def discover(server: MCPServer, exchange: Exchange, params: RequestParams) -> Re
     """Say what the server is and can do (2026-07-28, server/discover)."""
     body: dict[str, Any] = {
         "supportedVersions": [revision.name for revision in MODERN],
-        "capabilities": capabilities(server, exchange.revision),
+        "capabilities": capabilities(server, exchange.revision, exchange.sender),
     }
     if server.instructions:
         body["instructions"] = server.instructions
@@ -94,11 +95,11 @@ def discover(server: MCPServer, exchange: Exchange, params: RequestParams) -> Re
     return Result(body, caching)
 
 
-def capabilities(server: MCPServer, revision: Revision) -> dict[str, Any]:
+def capabilities(server: MCPServer, revision: Revision, client: Sender) -> dict[str, Any]:
     """Return ``ServerCapabilities``: the features for which the site has registered something.
 
-    They follow from the registry alone, not from the worker that answers or the way in, so that
-    every worker of a deployment says the same.
+    They follow from the registry, not from the worker that answers or the way in, so that every
+    worker of a deployment says the same.
     """
     declared: dict[str, Any] = {
         name: dict(_CHANGES.get(name, {})) for name in FEATURES if name in server.features
@@ -107,6 +108,9 @@ def capabilities(server: MCPServer, revision: Revision) -> dict[str, Any]:
         # The session keeps the level that logging/setLevel asks for. In the modern era the level
         # comes with each request.
         declared["logging"] = {}
+    if server.apps and (revision.modern or shows_apps(client.capabilities, revision)):
+        # Schemas before 2026-07-28 have no word for extensions: clients that use it know it.
+        declared["extensions"] = {EXTENSION: dict(SETTINGS)}
     return declared
 
 

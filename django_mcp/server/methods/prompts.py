@@ -11,6 +11,7 @@ from ...protocol.versions import fit_content
 from ..arguments import ArgumentError
 from ..exception_table import Failure, FailureKind
 from ..exchange import Exchange
+from ..file_links import with_links
 from ..function_call import FunctionCall, HandlerOutcome
 from ..paging import describe, language_of, list_caching, list_result, page, read_cursor
 from ..primitives import Prompt
@@ -49,7 +50,7 @@ def get(server: MCPServer, exchange: Exchange, params: GetPromptRequestParams) -
         )
     except ArgumentError as error:
         raise invalid_params(str(error)) from None
-    questions.open()
+    questions.restore()
 
     def fail(failure: Failure) -> HandlerOutcome:
         # A prompt has no result that could carry an error, so what the function wants to say goes
@@ -58,7 +59,7 @@ def get(server: MCPServer, exchange: Exchange, params: GetPromptRequestParams) -
         raise _unknown(params.name) if hidden else invalid_params(failure.text)
 
     return FunctionCall(
-        function=prompt.signature.asking(exchange, questions),
+        function=prompt.signature.prepared(exchange, questions),
         arguments=values,
         server=server,
         exchange=exchange,
@@ -77,7 +78,7 @@ def _result(prompt: Prompt, value: Any, exchange: Exchange) -> dict[str, Any]:
     if isinstance(value, GetPromptResult):
         result = dump(value)
     else:
-        result = {"messages": prompt_messages(value)}
+        result = {"messages": prompt_messages(with_links(value, exchange))}
         if "description" in prompt.description:
             result["description"] = prompt.describe()["description"]
     for message in result["messages"]:

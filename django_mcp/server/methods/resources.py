@@ -19,6 +19,7 @@ from ...protocol.versions import Revision, fit, fit_contents
 from ..arguments import ArgumentError
 from ..exception_table import Failure, FailureKind
 from ..exchange import Exchange
+from ..files import is_file, read_file
 from ..function_call import FunctionCall, HandlerOutcome
 from ..paging import REGISTERED, describe, language_of, list_caching, list_result, page, read_cursor
 from ..primitives import Resource
@@ -27,6 +28,7 @@ from ..registry import MCPServer
 from ..results import Caching, Result, as_text, collect, dump
 from ..scopes import check_scopes, granted_scopes
 from ..signature import Signature
+from ..ui_extension import shows_apps
 
 
 def list_templates(server: MCPServer, exchange: Exchange, params: PaginatedRequestParams) -> Result:
@@ -51,7 +53,7 @@ def list_resources(
         return _fill(
             [], _listings_from(cursor.source, server, exchange), cursor.last, server, exchange
         )
-    visible, following = page(_plain(server), cursor, exchange)
+    visible, following = page(_listed(server, exchange), cursor, exchange)
     key = (visible, exchange.revision, language_of(visible))
     described = describe("Resource", *key)
     listings = _listings(server, exchange)
@@ -81,9 +83,9 @@ def read(
         exchange.guard = resource.guard
         private = private or resource.signature.depends_on_caller
         caching = Caching(resource.ttl_ms, "private" if private else "public")
-        questions.open()
+        questions.restore()
         return FunctionCall(
-            function=resource.signature.asking(exchange, questions),
+            function=resource.signature.prepared(exchange, questions),
             arguments=values,
             is_async=resource.signature.is_async,
             takes_request=resource.signature.takes_request,
@@ -118,7 +120,7 @@ def resource_at(uri: str, server: MCPServer) -> ResourceAtURI | None:
         topic = topic or resource.topic(uri, variables)
         if _fits(resource, variables):
             candidates.append(resource)
-    return ResourceAtURI(topic, frozenset(candidates)) if topic is not None and candidates else None
+    return None if topic is None else ResourceAtURI(topic, frozenset(candidates))
 
 
 def is_readable(uri: str, server: MCPServer, user: Any) -> bool:
@@ -182,6 +184,9 @@ def _content(item: Any, resource: Resource, uri: str) -> dict[str, Any]:
     if isinstance(item, mcp_types.ResourceContents):
         return dump(item)
     mime_type = resource.mime_type
+    if is_file(item):
+        file = read_file(item)
+        item, mime_type = file.data, mime_type or file.mime_type
     if not isinstance(item, (str, *content.BYTES)):
         item, mime_type = as_text(item), mime_type or content.JSON
     return dump(content.contents(uri, item, mime_type=mime_type))
@@ -226,7 +231,7 @@ def _list_by_function(
         return _fill(items, listings[1:], None, server, exchange)
 
     return FunctionCall(
-        function=listing.function,
+        function=listing.prepared(exchange, None),
         arguments=_bind(listing, last, exchange),
         server=server,
         exchange=exchange,
@@ -268,6 +273,13 @@ def _listed_resource(item: Any) -> dict[str, Any]:
 
 def _plain(server: MCPServer) -> list[Resource]:
     return [resource for resource in server.resources if not resource.is_template]
+
+
+def _listed(server: MCPServer, exchange: Exchange) -> list[Resource]:
+    plain = _plain(server)
+    if not server.apps or shows_apps(exchange.sender.capabilities, exchange.revision):
+        return plain
+    return [resource for resource in plain if not resource.is_app]
 
 
 def _listings_from(source: str, server: MCPServer, exchange: Exchange) -> list[Resource]:

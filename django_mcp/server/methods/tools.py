@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, Final
 
 from mcp_types import CallToolRequestParams, CallToolResult, PaginatedRequestParams
 
+from ...auth import ProtectedResource
 from ...protocol import headers
 from ...protocol.errors import invalid_params
+from ...protocol.scopes import AS_IT_IS
 from ...protocol.versions import Revision, fit, fit_content
 from ..arguments import ArgumentError
 from ..exception_table import ALL_KINDS, Failure, FailureKind
-from ..exchange import Exchange
+from ..exchange import ALL_TOOLS, Exchange
 from ..failures import ExceptionTranslator
+from ..file_links import with_links
 from ..function_call import FunctionCall, HandlerOutcome
 from ..paging import language_of, list_caching, list_result, page, read_cursor
 from ..primitives import Tool
@@ -33,6 +36,11 @@ from ..results import (
 )
 from ..scopes import check_scopes
 from ..structured_output import is_object, structured_text, wrap_schema
+from ..tool_selection import selection_of
+from ..ui_extension import shows_apps
+
+FIELD_ERRORS: Final = "django-mcp/errors"
+"""The key in `_meta` of a result that failed because of fields: their messages, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +54,38 @@ class Variant:
     language: str
     base_scopes: tuple[str, ...] | None
     """What all tools need, where clients can get tokens with scopes; else nothing is said."""
+    resource: ProtectedResource | None
+    """What tokens are for, where scopes are asked for by other names than tools have."""
+    shows_apps: bool
 
 
 def list_tools(server: MCPServer, exchange: Exchange, params: PaginatedRequestParams) -> Result:
     """List the tools that the caller may use."""
-    tools = server.tools
+    tools, wanted = server.tools, exchange.http.wanted_tools
+    if wanted != ALL_TOOLS:
+        selection = selection_of(wanted)
+        tools = [tool for tool in tools if selection.includes(tool)]
+    caching = list_caching(tools, exchange)
+    with_apps = server.has_app_tools and shows_apps(exchange.sender.capabilities, exchange.revision)
+    if server.has_app_tools and not with_apps:
+        # Clients that show apps keep these from their models themselves; others do not know of it.
+        tools = [tool for tool in tools if not tool.is_for_apps_alone]
     visible, following = page(tools, read_cursor(params.cursor, exchange), exchange)
+    resource = exchange.caller.resource
     variant = Variant(
         revision=exchange.revision,
         strict=exchange.settings.strict_arguments,
         asks=fills_in_forms(exchange.sender.capabilities, exchange.revision),
         structures_text=server.structured_text,
         language=language_of(visible),
-        base_scopes=None if exchange.caller.resource is None else server.scopes,
+        base_scopes=None if resource is None else server.scopes,
+        resource=None if resource is None or resource.scope_format == AS_IT_IS else resource,
+        shows_apps=with_apps,
     )
-    caching, key = list_caching(tools, exchange), (visible, variant)
+    key = (visible, variant)
+    if any(wanted[1:]):
+        # Caches go by the URL, and not by these headers.
+        caching = replace(caching, scope="private")
     return list_result("tools", _describe(visible, variant), following, caching, exchange, key)
 
 
@@ -73,7 +98,9 @@ def call(server: MCPServer, exchange: Exchange, params: CallToolRequestParams) -
     if exchange.caller.checks_scopes:
         # A second look, where a client comes back with answers: its credentials may be others.
         check_scopes(server, exchange.caller, tool if is_visible else None)
-    if tool is None or not is_visible:
+    wanted = exchange.http.wanted_tools
+    is_wanted = wanted == ALL_TOOLS or tool is None or selection_of(wanted).includes(tool)
+    if tool is None or not is_visible or not is_wanted:
         # 2025-11-25, server/tools, "Error Handling": an unknown tool is a protocol error. One that
         # the caller may not use is as good as unknown.
         raise invalid_params(f"Unknown tool: {params.name[:100]}")
@@ -90,7 +117,7 @@ def call(server: MCPServer, exchange: Exchange, params: CallToolRequestParams) -
     try:
         values = signature.bind(
             arguments,
-            strict=exchange.settings.strict_arguments,
+            strict=exchange.settings.strict_arguments if tool.strict is None else tool.strict,
             exchange=exchange,
             questions=questions,
         )
@@ -99,12 +126,11 @@ def call(server: MCPServer, exchange: Exchange, params: CallToolRequestParams) -
     except Exception as error:  # out of a validator of the site's
         fail = partial(_fail, exchange.revision)
         return ExceptionTranslator(server, exchange, fail, ALL_KINDS).outcome(error)
-    function = signature.function
     if questions is not None:
-        questions.open()
-        function = signature.asking(exchange, questions)
+        questions.restore()
+    is_bare = questions is None and not signature.filled
     return FunctionCall(
-        function=function,
+        function=signature.function if is_bare else signature.prepared(exchange, questions),
         arguments=values,
         is_async=signature.is_async,
         takes_request=signature.takes_request,
@@ -130,7 +156,9 @@ def _fail(revision: Revision, failure: Failure) -> Result:
     # 2025-11-25, server/tools, "Error Handling": what goes wrong in a tool is a result, which the
     # model reads, and not an error, which often ends its turn.
     blocks = [fit_content(block, revision) for block in failure.blocks]
-    body = {"content": blocks, "isError": True}
+    body: dict[str, Any] = {"content": blocks, "isError": True}
+    if failure.fields:
+        body["_meta"] = {FIELD_ERRORS: failure.fields}
     return Result(body, is_tool_result=True, failed=failure.kind is FailureKind.UNEXPECTED)
 
 
@@ -143,7 +171,7 @@ def _finish(
     if isinstance(value, CallToolResult):
         body = _ready_made(value, revision)
     elif tool.output is None:
-        body = _unstructured(tool, value, server, revision)
+        body = _unstructured(tool, with_links(value, exchange), server, revision)
     else:
         dumped = tool.output.dump(value)
         # 2025-06-18, server/tools, "Structured Content": the same as text, for clients without it.
@@ -167,10 +195,12 @@ def _described(tool: Tool, variant: Variant) -> dict[str, Any]:
     described = dict(tool.describe())
     if tool.schema_without_asking is not None and not variant.asks:
         described["inputSchema"] = tool.schema_without_asking
-    if tool.follows_signature and variant.strict:
+    if tool.follows_signature and (variant.strict if tool.strict is None else tool.strict):
         described["inputSchema"] = {**described["inputSchema"], "additionalProperties": False}
     if variant.base_scopes is not None and (tool.scopes or variant.base_scopes):
-        described["_meta"] = _with_security(tool, variant.base_scopes, described)
+        described["_meta"] = _with_security(tool, variant, described)
+    if tool.ui is not None and variant.shows_apps:
+        described["_meta"] = {**described.get("_meta", {}), "ui": tool.ui}
     if _is_wrapped(tool, variant.revision):
         described["outputSchema"] = wrap_schema(described["outputSchema"])
     if tool.text is not None and variant.structures_text:
@@ -178,11 +208,11 @@ def _described(tool: Tool, variant: Variant) -> dict[str, Any]:
     return fit("Tool", described, variant.revision)
 
 
-def _with_security(
-    tool: Tool, base: tuple[str, ...], described: Mapping[str, Any]
-) -> dict[str, Any]:
+def _with_security(tool: Tool, variant: Variant, described: Mapping[str, Any]) -> dict[str, Any]:
     # What ChatGPT reads of a tool, before it calls it; what the site says itself counts for more.
-    scopes = list(dict.fromkeys((*base, *tool.scopes)))
+    scopes = list(dict.fromkeys((*(variant.base_scopes or ()), *tool.scopes)))
+    if variant.resource is not None:
+        scopes = variant.resource.as_asked(scopes)
     schemes = {"securitySchemes": [{"type": "oauth2", "scopes": scopes}]}
     return {**schemes, **described.get("_meta", {})}
 

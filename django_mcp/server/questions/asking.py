@@ -33,6 +33,12 @@ MAX_ATTEMPTS: Final = 3
 _DESCRIPTION_CHARACTERS: Final = 4_000
 """Of a question that cannot be asked, how much the model reads: a form may be long."""
 
+UNDECLARED: Final = "This client cannot be asked ({})."
+UNREACHABLE: Final = (
+    "Nobody can be asked here ({}), since the answer to this request goes out in one piece. "
+    "Whoever runs the server can let it stream: by the setting WSGI_STREAMS, or by ASGI."
+)
+
 _REJECTED: Final = -1
 """2025-11-25, client/sampling, "Error Handling": the user has rejected the request."""
 
@@ -63,13 +69,13 @@ NOT_HERE: Final = (
 
 
 class Questions:
-    """The questions of one call of a function. Nothing may be asked until they are opened.
+    """The questions of one call of a function.
 
     ``target`` and ``arguments``, as the client sent them, are what answers belong to; ``once`` says
     that they count for one call.
     """
 
-    __slots__ = ("_asked", "_call", "_is_open", "_prepared", "_preparing", "_rounds")
+    __slots__ = ("_asked", "_call", "_has_ended", "_prepared", "_preparing", "_rounds")
 
     def __init__(
         self,
@@ -80,22 +86,20 @@ class Questions:
         once: bool = False,
     ) -> None:
         self._call = CallIdentity(exchange, target, arguments or {}, once)
-        self._is_open = False
+        self._has_ended = False
         self._rounds: Rounds | None = None
         self._asked: list[tuple[str, str]] = []
         self._preparing = 0
         self._prepared: asyncio.Event | None = None
 
-    def open(self) -> None:
-        """Let questions be asked from now on.
+    def restore(self) -> None:
+        """Take up what comes back from an earlier round, before anything runs.
 
-        What comes back from an earlier round is checked before anything runs: raises
-        :class:`MCPError` if it belongs to another call.
+        Raises :class:`MCPError` if it belongs to another call.
         """
         exchange = self._call.exchange
         if exchange.revision.modern and "requestState" in exchange.request.params:
             self._rounds = Rounds(self._call)
-        self._is_open = True
 
     @property
     def redeems(self) -> bool:
@@ -109,7 +113,7 @@ class Questions:
 
     def close(self) -> None:
         """Let nothing more be asked: the function has returned."""
-        self._is_open = False
+        self._has_ended = True
         if self._rounds is not None and self._rounds.required:
             raise QuestionMisplaced(
                 "The function has gone on although a question is not answered yet. Do not catch "
@@ -161,7 +165,7 @@ class Questions:
 
     def _take_key(self, question: Question) -> str:
         # At once, before anything is awaited: the order of the questions makes their keys.
-        if not self._is_open:
+        if self._has_ended:
             raise QuestionMisplaced(NOT_HERE)
         place = sum(kind == question.kind for kind, _ in self._asked) + 1
         key = question.key or f"{question.kind}-{place}"
@@ -202,10 +206,13 @@ def _attempts(question: Question, exchange: Exchange) -> _Attempts:
     capabilities = exchange.sender.capabilities
     client = ClientProfile(exchange.revision, capabilities)
     request = question.prepare(client)
-    if not request.is_supported or not (exchange.revision.modern or exchange.peer.can_request):
+    why = "" if request.is_supported else UNDECLARED
+    if not why and not (exchange.revision.modern or exchange.peer.can_request):
+        why = UNREACHABLE
+    if why:
         if question.fallback is not UNSET:
             return question.fallback
-        raise _unsupported(request)
+        raise _unsupported(request, why)
     problems: tuple[str, ...] = ()
     for number in range(MAX_ATTEMPTS):
         response = yield _Attempt(number, request.with_problems(problems))
@@ -241,13 +248,13 @@ def _failures(request: InputRequest) -> Iterator[None]:
         raise kind(f"The client answered: {error.message} ({request.name})") from None
 
 
-def _unsupported(request: InputRequest) -> QuestionUnsupported:
+def _unsupported(request: InputRequest, why: str) -> QuestionUnsupported:
     ((feature, options),) = request.required.items()
     name, description = ".".join((feature, *options)), request.describe()
     if len(description) > _DESCRIPTION_CHARACTERS:
         description = f"{description[:_DESCRIPTION_CHARACTERS]}..."
     return QuestionUnsupported(
-        f"This client cannot be asked ({name}). {request.alternative}: {description}",
+        f"{why.format(name)} {request.alternative}: {description}",
         request.required,
         description,
     )

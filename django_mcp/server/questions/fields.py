@@ -70,7 +70,6 @@ class InvalidAnswer(Exception):
     """An answer that does not fit; ``problems`` are sentences for whoever is asked again."""
 
     def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__(" ".join(problems))
         self.problems = tuple(problems)
 
 

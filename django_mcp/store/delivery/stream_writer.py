@@ -165,14 +165,10 @@ class StreamWriter:
         return self._has_ended
 
     def begin(self, call: CallRecord) -> None:
-        """Note a call; it has a row if the POST has."""
+        """Note a call, before anything wants rows; it has one if the POST has."""
         self.partition = call.partition  # it may be made in whatever thread
         with self._lock:
             self._calls.append(call)
-            if self._wants_rows:
-                self._batch().begun.append(call)
-        if self._wants_rows:
-            self._submit(self)
 
     @contextmanager
     def registering(self) -> Iterator[None]:
@@ -284,7 +280,6 @@ class StreamWriter:
                 self._unsure = batch
                 return
             later = self._batch()
-            batch.opens = batch.opens or later.opens
             batch.begun += later.begun
             batch.ended |= later.ended
             batch.messages += later.messages

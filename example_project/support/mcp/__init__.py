@@ -9,8 +9,12 @@ from __future__ import annotations
 
 from example_project.support.mcp import (
     actions,
+    articles,
+    board,
     bulk,
+    comments,
     completions,
+    customers,
     drafts,
     prompts,
     queries,
@@ -19,5 +23,6 @@ from example_project.support.mcp import (
 )
 
 __all__ = [
-    "actions", "bulk", "completions", "drafts", "prompts", "queries", "refunds", "resources",
+    "actions", "articles", "board", "bulk", "comments", "completions", "customers", "drafts",
+    "prompts", "queries", "refunds", "resources",
 ]  # fmt: skip

@@ -1,4 +1,6 @@
-"""A tool that asks a person: what costs money is not for a model to decide."""
+"""A tool that asks a person, since what costs money is not for a model to decide; and what the API
+for the bookkeeping shows of refunds.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,23 @@ from functools import partial
 
 from django_mcp import Context, QuestionCancelled, QuestionDeclined, ToolError, mcp
 from example_project.support import desk
+from example_project.support.api import RefundViewSet
 from example_project.support.forms import RefundForm
 from example_project.support.mcp.lookup import find_ticket
 from example_project.support.mcp.queries import TicketId
+
+mcp.viewset(
+    RefundViewSet,
+    actions=["list"],
+    title="List refunds",
+    description="List refunds, the last first. `search` looks at customers, subjects and reasons.",
+)
+mcp.viewset(
+    RefundViewSet,
+    actions=["retrieve"],
+    title="Read a refund",
+    description="Read one refund as the books have it, by its id in list_refunds.",
+)
 
 
 # A question is refused where a transaction is open, as on a site that has ATOMIC_REQUESTS.

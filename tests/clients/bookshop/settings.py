@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from fixture.settings import *  # noqa: F403  settings on top of settings
 
 INSTALLED_APPS = [
@@ -15,4 +17,5 @@ DJANGO_MCP = {
     "SERVER_NAME": "bookshop",
     "SERVER_VERSION": "2.5",
     "INSTRUCTIONS": "Find a book before you lend it.",
+    "WSGI_STREAMS": int(os.environ.get("WSGI_STREAMS") or 0),
 }

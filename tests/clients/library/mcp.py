@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,11 +15,16 @@ from pydantic import BaseModel, Field
 
 from django_mcp import Ask, Context, Elicit, ToolError, content, mcp
 from django_mcp.content import text
+from django_mcp.http import views
 
 PAUSE = 0.12
 """Seconds between two values of progress, so that each of them is sent."""
 STEP = 0.05
 """Seconds between two looks at something."""
+
+# Under WSGI a comment shows that a client has gone. After five seconds, conversations would mostly
+# wait for it.
+views.ON_THREAD = replace(views.ON_THREAD, keep_alive_seconds=1.0)  # type: ignore[misc]
 
 
 class Loan(BaseModel):
@@ -244,7 +250,8 @@ async def testify(ctx: Context) -> str:
 async def fetch(ctx: Context) -> str:
     """Let the client come back for a book from the stacks."""
     released = ctx.release_stream()
-    await asyncio.sleep(STEP)
+    # Longer than a busy machine needs to begin the stream that is let go of.
+    await asyncio.sleep(10 * STEP)
     return f"fetched, released: {released}"
 
 

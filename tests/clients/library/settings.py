@@ -21,5 +21,7 @@ if "redis" in os.environ["LAYER"]:
 DJANGO_MCP = {
     "AUTH": "django_mcp.auth.public",
     "SERVER_NAME": "library",
+    # All are one anonymous caller here, who looks again and again whether something has happened.
+    "RATE_LIMIT": "",
     "WSGI_STREAMS": int(os.environ.get("WSGI_STREAMS") or 0),
 }

@@ -1,12 +1,12 @@
 // The client of @modelcontextprotocol/client 2.x, which knows both eras: node client.mjs URL MODE
-// [converse]. MODE is "legacy", "auto", or the revision to insist on.
+// [converse [STEP TO LEAVE OUT ...]]. MODE is "legacy", "auto", or the revision to insist on.
 
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 
 import { CAPABILITIES, Talk } from "./converse.mjs";
 import { INFO, recordingFetch, report, walk } from "./walk.mjs";
 
-const [url, mode, what = "walk"] = process.argv.slice(2);
+const [url, mode, what = "walk", ...without] = process.argv.slice(2);
 const traffic = [];
 const transport = new StreamableHTTPClientTransport(new URL(url), {
   fetch: recordingFetch(traffic),
@@ -30,7 +30,7 @@ if (what === "walk") {
     call: (params, options) => client.callTool(params, options),
   });
   await client.connect(transport);
-  await talk.hold(client.getNegotiatedProtocolVersion());
+  await talk.hold(client.getNegotiatedProtocolVersion(), without);
 }
 if (client.getProtocolEra() === "legacy") await transport.terminateSession();
 await client.close();

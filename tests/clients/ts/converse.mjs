@@ -65,7 +65,8 @@ export class Talk {
     return { roots: SCRIPT.roots };
   }
 
-  async hold(revision) {
+  /** Say everything, but for some steps that a session does not have everywhere. */
+  async hold(revision, without) {
     this.modern = revision >= "2026";
     report("connected", revision);
     for (const [step, words] of Object.entries(SCRIPT.calls)) {
@@ -76,7 +77,7 @@ export class Talk {
       report("changes", await this.listen());
       report("lost", await this.loseAndListenAgain());
       report("cut off", await this.beCutOff());
-    } else {
+    } else if (!without.includes("changes")) {
       report("changes", await this.subscribe());
     }
     report("called off", [await this.callOff("doze"), await this.callOff("watch")]);

@@ -1,5 +1,5 @@
 // The client of @modelcontextprotocol/sdk 1.x, which knows the legacy era alone: node sdk.mjs URL
-// legacy [converse]
+// legacy [converse [STEP TO LEAVE OUT ...]]
 
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
@@ -20,7 +20,7 @@ const SCHEMAS = {
   "notifications/resources/list_changed": types.ResourceListChangedNotificationSchema,
 };
 
-const [url, , what = "walk"] = process.argv.slice(2);
+const [url, , what = "walk", ...without] = process.argv.slice(2);
 const traffic = [];
 const transport = new StreamableHTTPClientTransport(new URL(url), {
   fetch: recordingFetch(traffic),
@@ -43,7 +43,7 @@ if (what === "walk") {
     call: (params, options) => client.callTool(params, types.CallToolResultSchema, options),
   });
   await client.connect(transport);
-  await talk.hold(transport.protocolVersion);
+  await talk.hold(transport.protocolVersion, without);
 }
 await transport.terminateSession();
 await client.close();

@@ -77,10 +77,10 @@ def configure(settings: Any, **keys: Any) -> None:
     settings.DJANGO_MCP = {**settings.DJANGO_MCP, **keys}
 
 
-def shown(issuer: Issuer, token: str, *, url: str = RESOURCE) -> Any:
+def shown(issuer: Issuer, token: str, *, url: str = RESOURCE, **more: Any) -> Any:
     """Return a request with a token to the resource at a URL."""
     request = RequestFactory().post("/mcp", headers={"Authorization": f"Bearer {token}"})
     request.mcp_resource = ProtectedResource(  # type: ignore[attr-defined]
-        url, frozenset({url, "https://alias.example/mcp"}), f"{url}/metadata", (issuer.url,)
+        url, frozenset({url, "https://alias.example/mcp"}), f"{url}/metadata", (issuer.url,), **more
     )
     return request

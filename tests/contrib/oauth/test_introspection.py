@@ -19,7 +19,7 @@ from tests.support.entrances import open_entrance
 from tests.support.waiting import BOUND
 
 from .conftest import RESOURCE, configure, shown
-from .issuer import CLIENT, Issuer
+from .issuer import CLIENT, Issuer, serving
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("site", "anna")]
 PATH = "/introspect"
@@ -113,6 +113,23 @@ def test_tokens_that_do_not_hold_push_out_none_that_does(issuer, monkeypatch):
     assert len(introspection._others()._until) == 3
     assert isinstance(verdict(issuer), Principal)
     assert issuer.asked[PATH] == 11
+
+
+def test_the_answer_that_was_given_last_is_forgotten_last(monkeypatch):
+    monkeypatch.setattr(introspection, "MAX_CACHED", 2)
+    answers = introspection._Answers()
+    for digest in (b"a", b"b", b"a", b"c"):
+        answers.keep(digest, {"active": True}, 60)
+    assert [bool(answers.get(digest)) for digest in (b"a", b"b", b"c")] == [True, False, True]
+
+
+def test_what_one_server_says_of_a_token_is_not_what_another_does(issuer, anna):
+    say(issuer)
+    assert isinstance(verdict(issuer), Principal)
+    with serving() as other:
+        found = introspection_auth(shown(other, "opaque"))
+        assert isinstance(found, Refusal)
+        assert other.asked[PATH] == 1
 
 
 def test_no_token_is_kept_where_its_digest_is_enough(issuer):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 import logging
+import threading
 import time
 from typing import Any
 
@@ -14,7 +15,7 @@ from joserfc.jwk import OctKey, RSAKey
 
 from django_mcp.auth import Principal, Refusal
 from django_mcp.contrib.oauth import issuers as known_issuers
-from django_mcp.contrib.oauth import jwt_auth
+from django_mcp.contrib.oauth import jwt, jwt_auth
 from django_mcp.contrib.oauth.issuers import metadata_urls
 from django_mcp.protocol.errors import Unavailable
 from tests.support.caller import Caller
@@ -202,6 +203,22 @@ def test_extensions_that_are_not_known_are_refused(issuer):
         assert_refused(issuer, sign_by_hand({**header, **more}, claims))
 
 
+def test_what_was_looked_at_is_what_was_signed(issuer, monkeypatch, caplog):
+    """Whatever somebody finds that two parsers read otherwise."""
+    token = token_of(issuer)
+    header, claims = jwt._unverified(token)
+    other = header, {**claims, "sub": "root"}
+    monkeypatch.setattr(jwt, "_unverified", lambda token: other)
+    with caplog.at_level(logging.INFO, "django_mcp.contrib.oauth"):
+        assert_refused(issuer, token)
+    assert "it can be read in two ways" in caplog.text
+
+
+def test_for_a_token_whose_time_is_over_no_issuer_is_asked(issuer):
+    assert_refused(issuer, token_of(issuer, exp=1))
+    assert not issuer.asked
+
+
 def test_an_issuer_that_is_not_ours_is_not_even_asked(issuer):
     with serving() as stranger:
         for name in (stranger.url, f"{issuer.url}/", None, ["x"], {"a": 1}):
@@ -297,6 +314,28 @@ def test_keys_are_fetched_once(issuer):
     for _ in range(5):
         assert isinstance(verdict(issuer, token_of(issuer)), Principal)
     assert issuer.asked == {"/.well-known/oauth-authorization-server": 1, "/keys": 1}
+
+
+def test_who_waits_while_another_fetches_takes_what_that_has_found(issuer):
+    known = known_issuers.issuer_of(issuer.url)
+
+    class Lock:
+        """Another thread is faster, and has fetched everything when this one gets it."""
+
+        lock, is_waited_for = threading.Lock(), False
+
+        def acquire(self, timeout: float) -> bool:
+            if not self.is_waited_for:
+                self.is_waited_for = True
+                assert known.look_for_newer()
+            return self.lock.acquire(timeout=timeout)
+
+        def release(self) -> None:
+            self.lock.release()
+
+    known._lock = Lock()  # type: ignore[assignment]
+    assert isinstance(verdict(issuer, token_of(issuer)), Principal)
+    assert issuer.asked["/keys"] == 1
 
 
 def test_a_new_key_is_found_and_an_old_one_forgotten(issuer, monkeypatch):
@@ -450,7 +489,7 @@ def test_the_log_says_why_and_not_what_was_sent(issuer, caplog):
     token = token_of(issuer, audience="https://other.example")
     with caplog.at_level(logging.INFO, logger="django_mcp.contrib.oauth"):
         assert_refused(issuer, token)
-    assert "it is not for this resource" in caplog.text
+    assert f"it is for 'https://other.example', and not for {RESOURCE}" in caplog.text
     assert token not in caplog.text
 
 
@@ -483,6 +522,33 @@ def test_a_machine_is_the_service_user_that_the_site_names(issuer, site):
     found = verdict(issuer, by_party)
     assert isinstance(found, Principal)
     assert found.user == robot
+
+
+@pytest.mark.parametrize(
+    ("name", "client", "is_robot"),
+    [
+        ("{issuer} nightly", "nightly", True),
+        ("https://other.example nightly", "nightly", False),
+        ("https://other.example nightly", "https://other.example nightly", False),
+        ("{issuer} nightly", "{issuer} nightly", False),
+    ],
+)
+def test_a_machine_of_another_issuer_is_not_meant(issuer, site, anna, name, client, is_robot):
+    robot = get_user_model().objects.create_user("robot")
+    configure(site, OAUTH_SERVICE_USERS={name.format(issuer=issuer.url): "robot"})
+    found = verdict(issuer, token_of(issuer, client_id=client.format(issuer=issuer.url)))
+    assert isinstance(found, Principal), found
+    assert found.user == (robot if is_robot else anna)
+
+
+@pytest.mark.parametrize("client", ["\ud800", "a\x00b", "", 7])
+def test_a_client_that_no_database_keeps_is_unknown(issuer, anna, client):
+    header = {"alg": "RS256", "typ": "at+jwt", "kid": RSA[0].kid}
+    token = sign_by_hand(header, issuer.claims(RESOURCE, client_id=client))
+    found = verdict(issuer, token)
+    assert isinstance(found, Principal), found
+    assert found.client_id == "oauth:"
+    assert found.comes_back, "nobody tells when its token ends"
 
 
 def test_a_clients_id_is_kept_as_it_is_unless_it_is_very_long(issuer):

@@ -26,7 +26,9 @@ def test_a_claim_names_a_user(anna):
     assert UserFromClaim("preferred_username")({"preferred_username": "anna"}) == anna
 
 
-@pytest.mark.parametrize("value", ["Anna", "anna ", "", None, 7, ["anna"], "a" * 300, "an\x00na"])
+@pytest.mark.parametrize(
+    "value", ["Anna", "anna ", "", None, 7, ["anna"], "a" * 300, "an\x00na", "\ud800"]
+)
 def test_who_is_not_there_is_not_made(anna, value):
     assert UserFromClaim()({"sub": value}) is None
     assert User.objects.count() == 1
@@ -109,6 +111,11 @@ def test_a_check_finds_issuers_that_could_name_each_others_users(site, issuer):
     mine = UserFromClaim("sub", issuer=issuer.url)
     for find in (mine, lambda claims: mine(claims)):
         assert problems(site, auth, **both, OAUTH_USER=find) == ""
+    both["OAUTH_USER"] = mine
+    machines = {"nightly": "robot"}
+    assert "write its issuer in front" in problems(site, auth, **both, OAUTH_SERVICE_USERS=machines)
+    machines = {f"{issuer.url} nightly": "robot"}
+    assert problems(site, auth, **both, OAUTH_SERVICE_USERS=machines) == ""
 
 
 def test_a_check_finds_what_is_missing_to_ask(site, issuer):

@@ -2,14 +2,17 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
+from collections import Counter
 from importlib import import_module
 
 import pytest
 from django.db import OperationalError, connection
+from django.test.utils import CaptureQueriesContext
 
 from django_mcp.auth import Principal, Refusal
+from django_mcp.clock import DatabaseNow
 from django_mcp.contrib.tokens.auth import token_auth
-from django_mcp.contrib.tokens.models import Token
+from django_mcp.contrib.tokens.models import USE_RESOLUTION, Token
 from django_mcp.contrib.tokens.secret import generate
 
 PAST = dt.timedelta(seconds=-1)
@@ -19,6 +22,15 @@ def test_a_token_admits_its_user(token, secret, anna, request_with):
     assert token_auth(request_with(secret)) == Principal(
         user=anna, client_id=f"token:{token.pk}", scopes=None
     )
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+@pytest.mark.parametrize("scopes", [None, [], ["orders:read", "orders:write"]])
+def test_the_principal_has_the_limits_of_the_token(anna, request_with, scopes, read_only):
+    _, secret = Token.objects.issue(anna, scopes=scopes, read_only=read_only)
+    principal = token_auth(request_with(secret))
+    assert principal.scopes == (None if scopes is None else frozenset(scopes))
+    assert principal.read_only is read_only
 
 
 @pytest.mark.parametrize("scheme", ["bearer", "BEARER", "Bearer  "])
@@ -155,6 +167,21 @@ def test_admission_costs_one_query_and_once_a_minute_a_write(
     assert Token.objects.get().last_used is not None
     with django_assert_num_queries(1):
         token_auth(request_with(secret))
+
+
+def test_of_many_requests_one_in_a_minute_writes(secret, request_with):
+    """So the last use that is shown is exact to ``USE_RESOLUTION``, and never in the future."""
+    statements: list[str] = []
+    for _ in range(3):
+        with CaptureQueriesContext(connection) as queries:
+            for _ in range(5):
+                assert isinstance(token_auth(request_with(secret)), Principal)
+        statements += [each["sql"].split()[0] for each in queries]
+        last_used = Token.objects.get().last_used
+        assert last_used <= Token.objects.annotate(now=DatabaseNow()).get().now
+        Token.objects.update(last_used=last_used - USE_RESOLUTION)
+    counts = Counter(each for each in statements if each in ("SELECT", "UPDATE"))
+    assert counts == {"SELECT": 15, "UPDATE": 3}
 
 
 def test_refused_tokens_are_not_used(anna, request_with):

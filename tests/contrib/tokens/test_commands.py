@@ -10,6 +10,8 @@ from django.db.models import JSONField, Value
 from django_mcp.contrib.tokens.models import Token
 from django_mcp.contrib.tokens.secret import is_well_formed
 
+from .shop import open_shop
+
 APP = "django_mcp.contrib.tokens"
 
 
@@ -68,14 +70,57 @@ def test_create_refuses_an_empty_server_name(anna):
         run("token", "create", "anna", "--server", "")
 
 
+def test_create_takes_scopes_and_reading_alone(anna, settings):
+    open_shop(settings)
+    out, err = run(
+        *("token", "create", "anna", "--scope", "orders:read", "--scope", "back-office"),
+        *("--read-only", "--server", "staff"),
+    )
+    token = Token.objects.get()
+    assert (token.scopes, token.read_only) == (["orders:read", "back-office"], True)
+    assert is_well_formed(out.removesuffix("\n"))
+    assert "No server" not in err
+
+
+@pytest.mark.parametrize(
+    ("scope", "cure"),
+    [
+        ("order:read", "Did you mean 'orders:read'?"),
+        ("", "Known: orders:write, orders:read, back-office, stock:write."),
+    ],
+)
+def test_create_refuses_a_scope_that_nothing_needs(anna, settings, scope, cure):
+    open_shop(settings)
+    with pytest.raises(CommandError) as caught:
+        run("token", "create", "anna", "--scope", scope)
+    assert cure in str(caught.value)
+    assert not Token.objects.exists()
+
+
+def test_create_says_that_no_scopes_are_known(anna):
+    with pytest.raises(CommandError, match="Known: none"):
+        run("token", "create", "anna", "--scope", "orders:read")
+
+
+def test_create_doubts_a_server_that_is_not_there(anna, settings):
+    """It may be another process's, which has other URLs."""
+    open_shop(settings)
+    out, err = run("token", "create", "anna", "--server", "shpo", "--server", "shop")
+    assert "No server at a URL is called 'shpo'; these are: open, shop, staff." in err
+    assert "'shop'" not in err
+    assert is_well_formed(out.removesuffix("\n"))
+    assert Token.objects.get().servers == ["shpo", "shop"]
+
+
 # List
 
 
 def test_list_shows_tokens_and_no_secrets(anna, secret, token):
     out, _ = run("token", "list")
     head, row = out.splitlines()
-    assert " ".join(head.split()) == "id prefix user name servers state expires last used"
-    shown = f"{token.pk} {token.prefix} anna laptop all active never never"
+    limits = "servers scopes read-only"
+    assert " ".join(head.split()) == f"id prefix user name {limits} state expires last used"
+    shown = f"{token.pk} {token.prefix} anna laptop all all no active never never"
     assert " ".join(row.split()) == shown
     assert secret not in out
 
@@ -95,6 +140,22 @@ def test_list_names_the_servers(token, servers, shown):
     Token.objects.filter(pk=token.pk).update(servers=Value(servers, JSONField()))
     out, _ = run("token", "list")
     assert f" {shown} " in out.splitlines()[1]
+
+
+@pytest.mark.parametrize(
+    ("scopes", "shown"), [([], "none no"), ("a", "none no"), (["b", "a"], "a,b no"), (None, "all")]
+)
+def test_list_names_the_scopes(token, scopes, shown):
+    value = None if scopes is None else Value(scopes, JSONField())
+    Token.objects.filter(pk=token.pk).update(scopes=value)
+    out, _ = run("token", "list")
+    assert f" all {shown} " in " ".join(out.splitlines()[1].split())
+
+
+def test_list_says_which_tokens_only_read(token):
+    Token.objects.update(read_only=True)
+    out, _ = run("token", "list")
+    assert " all all yes active " in " ".join(out.splitlines()[1].split())
 
 
 def test_list_costs_one_query(anna, django_assert_num_queries):

@@ -51,7 +51,41 @@ def test_a_lone_server_name_is_one_name(anna):
     assert Token.objects.issue(anna, servers="staff")[0].servers == ["staff"]
 
 
-@pytest.mark.parametrize("arguments", [{"servers": [""]}, {"servers": [1]}, {"name": "x" * 101}])
+@pytest.mark.parametrize(
+    ("scopes", "stored"), [(None, None), ([], []), (["a", "b"], ["a", "b"]), ("a:b", ["a:b"])]
+)
+def test_scopes_are_stored_and_none_is_not_the_same_as_no_limit(anna, scopes, stored):
+    token, _ = Token.objects.issue(anna, scopes=scopes, read_only=True)
+    token.refresh_from_db()
+    assert (token.scopes, token.read_only) == (stored, True)
+    assert token.granted_scopes == (None if stored is None else frozenset(stored))
+    assert Token.objects.filter(scopes__isnull=True).exists() is (stored is None)
+
+
+def test_a_process_that_knows_nothing_of_scopes_issues_tokens_without_limits(token):
+    """As before the migration, while others have been deployed already."""
+    known = [each.column for each in Token._meta.local_fields if each.name not in NEW]
+    into = ", ".join(map(connection.ops.quote_name, known))
+    values = into.replace(connection.ops.quote_name("digest"), "%s")
+    values = values.replace(connection.ops.quote_name("id"), "%s", 1)
+    table = connection.ops.quote_name(Token._meta.db_table)
+    with connection.cursor() as cursor:
+        arguments = [token.pk + 1, "0" * 64]
+        cursor.execute(f"INSERT INTO {table} ({into}) SELECT {values} FROM {table}", arguments)
+    old = Token.objects.get(digest="0" * 64)
+    assert (old.granted_scopes, old.read_only, old.servers) == (None, False, [])
+
+
+NEW = ("scopes", "read_only")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *[{"servers": [""]}, {"servers": [1]}, {"name": "x" * 101}],
+        *[{"scopes": ["a b"]}, {"scopes": [""]}, {"scopes": [1]}, {"scopes": ["offline_access"]}],
+    ],
+)
 def test_issue_refuses_what_would_not_be_stored_rightly(anna, arguments):
     with pytest.raises(ValidationError):
         Token.objects.issue(anna, **arguments)

@@ -19,7 +19,7 @@ from django_mcp.protocol.messages import Request
 from django_mcp.protocol.versions import BY_NAME
 from django_mcp.running.user_code import InlineRunner, run_inline
 from django_mcp.server import dispatch
-from django_mcp.server.exchange import Exchange
+from django_mcp.server.exchange import ALL_TOOLS, Exchange
 from django_mcp.server.results import Result
 from django_mcp.testing import Answer, MCPClient
 from django_mcp.testing.scripted_user import CAPABILITIES, Answers, Asked, ScriptedUser
@@ -118,6 +118,7 @@ class NoHeaders:
     """An HTTP request without headers of its own."""
 
     headers: Mapping[str, str] = {}
+    wanted_tools = ALL_TOOLS
 
     def django(self) -> HttpRequest:
         return RequestFactory().post("/mcp")

@@ -86,7 +86,7 @@ def test_an_answer_that_does_not_fit_is_asked_for_again():
 def test_after_some_attempts_the_call_fails(function: Any):
     client = Client([{"amount": -1}] * 9)
     assert "No answer fits. amount: Input should be" in failure_of(legacy(function, client))
-    assert len(client.asked) == MAX_ATTEMPTS
+    assert len(client.asked) == MAX_ATTEMPTS == 3
 
 
 class Mute(Client):
@@ -199,8 +199,8 @@ def test_a_question_has_its_own_time():
         ("2025-03-26", {"elicitation": {}}, True),
         ("2025-06-18", {"sampling": {}}, True),
         ("2025-11-25", {}, True),
+        ("2025-11-25", {}, False),
         ("2025-11-25", {"elicitation": {"url": {}}}, True),
-        ("2025-11-25", {"elicitation": {}}, False),
     ],
 )
 def test_the_model_is_told_the_question_and_its_schema(
@@ -213,6 +213,15 @@ def test_the_model_is_told_the_question_and_its_schema(
     assert "This client cannot be asked (elicitation.form)." in text
     schema = json.loads(text.partition("Refund it? ")[2])
     assert schema["properties"]["reason"]["enum"] == ["late", "broken"]
+    assert not client.asked
+
+
+def test_where_no_answer_can_arrive_it_is_not_said_to_be_for_the_client():
+    client = Client([], can_answer=False)
+    text = failure_of(legacy(refund, client, capabilities={"elicitation": {}}))
+    assert text.startswith("Nobody can be asked here (elicitation.form), since ")
+    assert "by the setting WSGI_STREAMS, or by ASGI. Ask in its place, and call again" in text
+    assert json.loads(text.partition("Refund it? ")[2])["properties"]["reason"]
     assert not client.asked
 
 

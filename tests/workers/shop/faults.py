@@ -29,6 +29,11 @@ def pauses() -> None:
     ledger.write_batches = written
 
 
+def prompt() -> None:
+    """Write the use of sessions after a second at most. No fault: tests need not wait for it."""
+    session_use.LONGEST_PERIOD_SECONDS = 1.0  # type: ignore[misc]
+
+
 AGES = 0.05
 """Seconds between reading and writing back: so many that whoever else is there comes in between."""
 

@@ -14,7 +14,7 @@ from django.db import connections
 from django.urls import reverse
 from django.utils.autoreload import DJANGO_AUTORELOAD_ENV
 
-from example_project.support.clients import client_lines
+from example_project.support.clients import ClientLine, client_lines, login_lines
 from example_project.support.demo_data.accounts import ADMIN_NAME, demo_password
 from example_project.support.demo_data.seeding import is_empty
 
@@ -54,11 +54,19 @@ class Command(BaseCommand):
         self._row("Admin", f"{site}{reverse('admin:index')}   {_login()}")
         self._row("Access", _access())
         for client in client_lines(endpoint):
-            self.stdout.write(f"\n{client.client}, {client.place}:")
-            self.stdout.write(self.style.MIGRATE_HEADING(client.line))
+            self._paste(client)
+        with_login = site + reverse("login_mcp")
+        self.stdout.write("\nWith a login in the browser, as any of the users in the README:")
+        self._row("Endpoint", with_login)
+        for client in login_lines(with_login):
+            self._paste(client)
         self.stdout.write("")
         self.stdout.flush()
         connections.close_all()
+
+    def _paste(self, client: ClientLine) -> None:
+        self.stdout.write(f"\n{client.client}, {client.place}:")
+        self.stdout.write(self.style.MIGRATE_HEADING(client.line))
 
     def _row(self, label: str, value: str) -> None:
         self.stdout.write(f"{label + ':':<10}{self.style.SUCCESS(value)}")
