@@ -13,7 +13,7 @@ from django_mcp import ModelTools
 from django_mcp.model_tools.changing.row_versions import lock
 from django_mcp.testing import Answer
 
-from .desk.models import Ticket
+from .desk.models import Tag, Ticket
 from .support import client_for, found, ticket, user_with
 
 BOUND = 20
@@ -104,3 +104,26 @@ def test_rows_are_locked_in_the_order_of_their_keys():
     made = [ticket(number) for number in (1, 2, 3)]
     with transaction.atomic():
         assert lock(Ticket.objects.order_by("-pk")) == made
+
+
+class Restless(ModelTools):
+    """Somebody else tags the ticket while it is shown."""
+
+    fields = ["id", "subject", "tags", "tagged"]
+    update = TicketForm
+
+    def tagged(self, row) -> int:
+        row.tags.through.objects.get_or_create(ticket=row, tag=Tag.objects.get())
+        return 1
+
+
+@pytest.mark.django_db
+def test_what_changes_while_it_is_shown_makes_the_version_an_old_one():
+    client = client_for(Restless, user_with("view_ticket", "change_ticket"))
+    one = ticket()
+    Tag.objects.create(name="red")
+    read = found(client, "get_ticket", id=one.pk)
+    assert read["tags"] == []
+    version = read["row_version"]
+    again = client.tool("update_ticket", id=one.pk, subject="New", row_version=version)
+    again.assert_failed("has changed since it was read")

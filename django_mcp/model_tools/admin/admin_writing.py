@@ -20,6 +20,7 @@ from ..changing.admin_log import message_of, via_mcp
 from ..changing.chosen_rows import ChosenRows
 from ..changing.row_versions import digest_of
 from ..changing.writing import Writing
+from ..fields.databases import load, parted
 from ..tool_functions import Arguments
 from .admin_options import AdminOptions, asked, form_on_page
 from .admin_reading import AdminReading
@@ -91,8 +92,13 @@ class AdminWriting(Writing):
         admin: Any = copy.copy(self._admin)
         # Where the lock is: a copy elsewhere may be behind, and would be written back.
         rows = self._admin.get_queryset(asked(ctx)).using(row._state.db)
+        rows, lookups = parted(rows)
         admin.get_queryset = lambda request: rows
-        return admin.get_object(asked(ctx), str(row.pk)) or row
+        found = admin.get_object(asked(ctx), str(row.pk))
+        if found is None:
+            return row
+        load([found], lookups)
+        return found
 
     def save(self, ctx: Context, form: Any, given: Mapping[str, Any], *, is_new: bool) -> Any:
         """Save a valid form in the same steps as the admin's page, with what it notes of it."""

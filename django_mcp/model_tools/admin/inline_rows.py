@@ -11,6 +11,7 @@ from django.forms import Field
 from ...server.errors import RegistrationError
 from ...server.fields.field_types import Schema
 from ...server.fields.form_arguments import argument_of
+from ..fields.databases import where_written
 from ..fields.row_fields import MAX_LISTED, MORE
 from .admin_options import AdminOptions
 from .shown_fields import ShownFields
@@ -38,9 +39,11 @@ class InlineRows:
         for name, inline, formset_class in self.having(request, row):
             if not inline.has_view_or_change_permission(request, row):
                 continue
-            formset = formset_class(instance=row, queryset=inline.get_queryset(request))
+            rows = where_written(inline.get_queryset(request), row)
+            formset = formset_class(instance=row, queryset=rows)
             fields = self._fields(inline, formset_class, request, row)
-            found = list(fields.loading(formset.get_queryset())[: MAX_LISTED + 1])
+            rows = where_written(fields.loading(formset.get_queryset()), row)
+            found = list(rows[: MAX_LISTED + 1])
             lists[name] = [fields.of(each) for each in found[:MAX_LISTED]]
             if len(found) > MAX_LISTED:
                 cut.append(name)

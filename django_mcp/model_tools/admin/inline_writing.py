@@ -21,6 +21,8 @@ from ...server.fields.bound_forms import keep_initial
 from ...server.fields.field_types import type_of
 from ...server.fields.form_arguments import argument_of, form_value, take_plain_values
 from ..changing.chosen_rows import MAX_ROWS
+from ..changing.form_reads import choose_where_written, lists_of
+from ..fields.databases import where_written
 from ..tool_functions import Arguments
 from .inline_rows import InlineRows, parent_name
 
@@ -115,6 +117,9 @@ class _GivenRows:
         prefix = prefix if self._name == prefix.replace("-", "_") else self._name
         params = self._admin.get_formset_kwargs(request, row, self._inline, prefix)
         params = {k: v for k, v in params.items() if k not in ("data", "files", "save_as_new")}
+        if "queryset" in params:
+            lists = lists_of(formset_class.form, self._inline.model)
+            params["queryset"] = where_written(params["queryset"], row, *lists)
         existing = [] if is_new else list(formset_class(**params).get_queryset())
         self._check(request, None if is_new else row, existing)
         by_key = {each.get(self._key): place for place, each in enumerate(self._rows)}
@@ -132,6 +137,7 @@ class _GivenRows:
                 data[f"{prefix}-{index}-{DELETION_FIELD_NAME}"] = True
         formset = formset_class(**params, data=data, files={})
         for index, (form, values) in enumerate(zip(formset.forms, rows, strict=True)):
+            choose_where_written(form, row)
             self._fill(form, values, data, is_new=index >= len(existing))
         return formset
 

@@ -11,6 +11,7 @@ from django.http import Http404
 from pydantic import Field
 
 from ...server.context import Context
+from ..fields.databases import fetched
 from ..finding.row_reader import RowReader
 from ..options import ModelOptions
 from ..tool_functions import REQUIRED, Arguments
@@ -65,7 +66,7 @@ class ChosenRows:
         named = {getattr(row, self._column): row for row in rows}
         visible = {
             row.pk: row
-            for row in self.queryset(ctx, list(named.values()))
+            for row in fetched(self.queryset(ctx, list(named.values())))
             if self._reading.may_see(ctx, row)
         }
         keys = list(dict.fromkeys(keys))

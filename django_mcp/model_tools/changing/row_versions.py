@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from django.core.serializers.json import DjangoJSONEncoder
@@ -15,6 +15,7 @@ from django.db import connections
 from django.db.models import F, Model, QuerySet
 
 from ...server.paging import keys
+from ..fields.databases import where_written
 from ..fields.row_fields import RowFields
 
 DIGEST_CHARACTERS: Final = 20
@@ -37,11 +38,14 @@ class RowVersions:
             for each in self._columns
         ]
         lists = [
-            sorted(map(str, getattr(row, each.name).order_by().values_list("pk", flat=True)))
-            for each in self._lists
+            sorted(map(str, rows.values_list("pk", flat=True))) for rows in self._rows_of_lists(row)
         ]
         told = json.dumps([str(row.pk), values, lists], cls=DjangoJSONEncoder)
         return digest_of(told, self.model)
+
+    def _rows_of_lists(self, row: Any) -> Iterator[Any]:
+        for each in self._lists:
+            yield where_written(getattr(row, each.name).order_by(), row)
 
 
 def digest_of(told: str, model: type[Model]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Annotated, Any, Final, Literal
 
 from django.core.exceptions import ValidationError
@@ -22,6 +21,7 @@ from ..options import ModelOptions
 from ..tool_functions import REQUIRED, Arguments
 from .admin_log import log_addition, log_change
 from .chosen_rows import ChosenRows
+from .form_reads import choose_where_written, load_lists
 from .row_versions import RowVersions
 
 VERSION: Final = "row_version"
@@ -119,7 +119,9 @@ class Writing:
 
     def show(self, ctx: Context, row: Any) -> dict[str, Any]:
         """Return what is shown of one row, with its version."""
-        return {**self._reading.show(ctx, row), VERSION: self.version_of(ctx, row)}
+        # First: what changes while it is shown is to make the version an old one, not a good one.
+        version = self.version_of(ctx, row)
+        return {**self._reading.show(ctx, row), VERSION: version}
 
     def with_version(self, schema: Schema) -> Schema:
         """Return the schema of a row with its version."""
@@ -174,7 +176,14 @@ class Writing:
 
         What was not given keeps its value, or has that which the form begins with.
         """
-        make = partial(self.form_class(ctx, row), instance=row, **self.form_kwargs(ctx, row))
+        form_class, kwargs = self.form_class(ctx, row), self.form_kwargs(ctx, row)
+        if row is not None:
+            load_lists(form_class, row)
+
+        def make(**data: Any) -> Any:
+            form = form_class(instance=row, **kwargs, **data)
+            return choose_where_written(form, form.instance)
+
         fields = {name: value for name, value in given.items() if name not in self.beside}
         form: BaseModelForm[Any] = valid_form(make, fields, self.is_writable)
         if row is None:

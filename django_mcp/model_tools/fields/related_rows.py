@@ -10,6 +10,7 @@ from ...server.context import Context
 from ...server.errors import RegistrationError
 from ...server.fields.field_types import Schema
 from ..options import ModelOptions
+from .databases import where_written
 from .row_fields import MAX_LISTED, MORE, RowFields
 from .secret_names import check_secrets
 
@@ -41,9 +42,10 @@ class RelatedRows:
         for name, fields in self._fields.items():
             if not self._options.has_related_permission(ctx.user, fields.model):
                 continue
-            rows = self._options.get_related_queryset(ctx, name, getattr(row, name).all())
+            rows = where_written(getattr(row, name).all(), row)
+            rows = self._options.get_related_queryset(ctx, name, rows)
             rows = rows if rows.ordered else rows.order_by("pk")
-            found = list(fields.loading(rows)[: MAX_LISTED + 1])
+            found = list(where_written(fields.loading(rows), row)[: MAX_LISTED + 1])
             lists[name] = [fields.of(each) for each in found[:MAX_LISTED]]
             if len(found) > MAX_LISTED:
                 cut.append(name)

@@ -15,7 +15,6 @@ from django.db.models import (
     Model,
     Prefetch,
     QuerySet,
-    prefetch_related_objects,
 )
 from django.utils.functional import cached_property as django_cached_property
 from pydantic import TypeAdapter
@@ -23,6 +22,7 @@ from pydantic import TypeAdapter
 from ...server.errors import RegistrationError
 from ...server.fields.field_types import FieldType, Schema, choices_of, or_null, type_of
 from ...server.json_schema import SCHEMA_ERRORS, PlainJsonSchema, inlined
+from .databases import load
 from .secret_names import check_secrets
 
 MAX_LISTED: Final = 50
@@ -141,7 +141,7 @@ class RowFields:
 
     def load(self, rows: Sequence[Any]) -> None:
         """Load what is shown of rows, but for what they have already."""
-        prefetch_related_objects(rows, *self._related, *self._prefetched)
+        load(rows, [*self._related, *self._prefetched])
 
     @property
     def _related(self) -> Sequence[str]:
