@@ -11,15 +11,22 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from inspect import signature
 from threading import Lock
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import PydanticCustomError, SchemaValidator
+from pydantic_core import (
+    PydanticCustomError,
+    PydanticSerializationError,
+    SchemaValidator,
+    to_json,
+)
 
-from .bounded_schema import Bounded, Function, Hooks, Schema, classes_of, needs_bounds
+from .bounded_json import Schema, has_other_choices
+from .bounded_schema import Bounded, Function, Hooks, classes_of, needs_bounds
 from .values import MANY_VALUES, holds_more, most_values
 
 M = TypeVar("M", bound=BaseModel)
@@ -32,6 +39,8 @@ _TRIALS_OF_A_FAILURE: Final = 4
 """What it counts that something does not fit: errors take time, too."""
 _TRIALS_IN_FULL: Final = 10_000
 """The same while all errors are collected."""
+_BYTES_OF_A_TRIAL: Final = 100
+"""As many bytes of JSON are written and read again at the cost of one object."""
 MAX_ITEMS: Final = 1_000
 """Most objects in a list that the protocol defines."""
 _UNKNOWN_MEMBERS: Final = 10
@@ -71,6 +80,8 @@ class Validator(Generic[M]):
         self._plain = model.__pydantic_validator__
         self.needs_bounds = needs_bounds(self._schema)
         """Whether even a small value may take time worth mentioning."""
+        self.has_other_choices = has_other_choices(self._schema)
+        """Whether JSON is to be validated as such: a union in it may choose otherwise."""
         self._max_items = max_items
         self.validate_few: Callable[[Any], M] = (
             partial(self.validate, many=False)
@@ -98,14 +109,14 @@ class Validator(Generic[M]):
         return validated
 
     @cached_property
-    def stopping(self) -> SchemaValidator:
-        """The validator that ends with the first error."""
-        return _compile(Bounded(self._schema, _HOOKS, True, self._max_items).schema)
+    def of_values(self) -> _Copies:
+        """What validates values that were parsed."""
+        return _Copies(self._schema, self._max_items, from_json=False)
 
     @cached_property
-    def counting(self) -> SchemaValidator:
-        """The validator that finds all errors, and counts what that takes."""
-        return _compile(Bounded(self._schema, _HOOKS, False, self._max_items).schema)
+    def of_json(self) -> _Copies:
+        """What validates texts of JSON."""
+        return _Copies(self._schema, self._max_items, from_json=True)
 
 
 def validate(model: type[M], value: Any) -> M:
@@ -117,6 +128,28 @@ def validate(model: type[M], value: Any) -> M:
 @lru_cache(maxsize=256)
 def _validator(model: type[Any]) -> Validator[Any]:
     return Validator(model)
+
+
+@dataclass(frozen=True)
+class _Copies:
+    """Copies of a schema, made when they are first needed."""
+
+    schema: Schema
+    max_items: int | None
+    from_json: bool
+
+    @cached_property
+    def stopping(self) -> SchemaValidator:
+        """The validator that ends with the first error."""
+        return self._compiled(stops=True)
+
+    @cached_property
+    def counting(self) -> SchemaValidator:
+        """The validator that finds all errors, and counts what that takes."""
+        return self._compiled(stops=False)
+
+    def _compiled(self, *, stops: bool) -> SchemaValidator:
+        return _compile(Bounded(self.schema, _HOOKS, stops, self.max_items, self.from_json).schema)
 
 
 class _Trial:
@@ -132,11 +165,16 @@ class _Trial:
 
     def validate_python(self, value: Any, /, *, by_name: bool | None = None) -> Any:
         """Validate a value, as far as attempts are left."""
-        return self._attempt(lambda validator: validator.validate_python(value, by_name=by_name))
+        return self._attempt(
+            self._validator.of_values,
+            lambda validator: validator.validate_python(value, by_name=by_name),
+        )
 
     def validate_json(self, text: bytes, /) -> Any:
         """Validate a text, as far as attempts are left."""
-        return self._attempt(lambda validator: validator.validate_json(text))
+        return self._attempt(
+            self._validator.of_json, lambda validator: validator.validate_json(text)
+        )
 
     def spend(self, number: int = 1) -> None:
         """Count what is tried."""
@@ -155,16 +193,16 @@ class _Trial:
             raise _TooCostly
         return error
 
-    def _attempt(self, validate: Callable[[SchemaValidator], Any]) -> Any:
+    def _attempt(self, copies: _Copies, validate: Callable[[SchemaValidator], Any]) -> Any:
         with self._begun():
             if not self._many:
                 left, self.left, self.stops = self.left, _TRIALS_IN_FULL, False
                 try:
-                    return validate(self._validator.counting)
+                    return validate(copies.counting)
                 except _TooCostly:
                     self.left, self.stops = left, True
             try:
-                return validate(self._validator.stopping)
+                return validate(copies.stopping)
             except _TooCostly:
                 raise _refusal() from None
 
@@ -262,14 +300,32 @@ def _hashing(listing: Callable[[], Schema]) -> Function:
             if not compiled:
                 compiled.append(_compile(listing()))
             try:
-                _check_hashes(compiled[0].validate_python(list(value)))
-            except ValidationError:
+                _check_hashes(_listed(compiled[0], value))
+            except (ValidationError, PydanticSerializationError):
                 pass  # told by what comes next
             finally:
                 _trial.get().failed = False
         return value
 
     return check
+
+
+def _listed(validator: SchemaValidator, value: list[Any] | dict[Any, Any]) -> list[Any]:
+    """Return what is to be hashed of an array or an object."""
+    listed: list[Any]
+    if isinstance(value, list):
+        listed = validator.validate_python(value)
+    else:
+        # Names are not read as texts are: a strict integer may be one.
+        read = validator.validate_python([{name: None} for name in value])
+        listed = [name for each in read for name in each]
+    return listed
+
+
+def _encode(value: Any) -> bytes:
+    text = to_json(value)
+    _trial.get().spend(len(text) // _BYTES_OF_A_TRIAL)
+    return text
 
 
 def _decode(value: Any) -> Any:
@@ -286,6 +342,7 @@ _HOOKS: Final = Hooks(
     measuring=_measuring,
     hashing=_hashing,
     decoding=_decode,
+    encoding=_encode,
 )
 
 

@@ -7,34 +7,14 @@ their union. The copy has the functions of a :class:`Hooks` at each place where 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-Schema = dict[str, Any]
-Function = Callable[..., Any]
+from .bounded_json import OF_NAMES, PARTS, Given, Rereading, Schema, around, before, is_schema, walk
 
-_PARTS: Final = (
-    "schema",
-    "items_schema",
-    "keys_schema",
-    "values_schema",
-    "extras_schema",
-    "extras_keys_schema",
-    "lax_schema",
-    "strict_schema",
-    "json_schema",
-    "python_schema",
-    "arguments_schema",
-    "var_args_schema",
-    "var_kwargs_schema",
-    "choices",
-    "steps",
-    "fields",
-    "definitions",
-)
-"""The keys of a schema under which there are others."""
+Function = Callable[..., Any]
 
 _STOPPABLE: Final = ("list", "set", "frozenset", "tuple", "dict")
 _OBJECTS: Final = ("model", "dataclass", "typed-dict", "call")
@@ -59,9 +39,12 @@ class Hooks:
     """Makes what is called before an object, with how many members it may have, if others are
     errors."""
     hashing: Callable[[Callable[[], Schema]], Function]
-    """Makes what is called before values are hashed; it is told the schema of a list of them."""
+    """Makes what is called before values are hashed; it is told the schema of a list of them, or of
+    objects with one member each, if they are names."""
     decoding: Function
     """Is called before the JSON in a string is parsed."""
+    encoding: Function
+    """Returns a value as the text of its JSON."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +57,20 @@ class Bounded:
     """Whether an array or object ends with its first error."""
     max_items: int | None = None
     """Most items of arrays whose items are more than plain values."""
+    from_json: bool = False
+    """Whether the copy validates texts of JSON, and not what was parsed."""
 
     @cached_property
     def schema(self) -> Schema:
         """The copy."""
+        return self._read(self._with_functions, Given.JSON)
+
+    def _read(self, schema: Schema, given: Given) -> Schema:
+        given = given if self.from_json else Given.VALUES
+        return Rereading(self.hooks.encoding).copied(schema, given)
+
+    @cached_property
+    def _with_functions(self) -> Schema:
         copy: Schema = self._copied(self.original)
         root = copy["schema"] if copy["type"] == "definitions" else copy
         for field in _fields_of(root):
@@ -89,9 +82,11 @@ class Bounded:
             return type(node)(self._copied(each) for each in node)
         if not isinstance(node, dict):
             return node
-        if not _is_schema(node):
+        if not is_schema(node):
             return {key: self._copied(part) for key, part in node.items()}
-        copy = {key: self._copied(part) if key in _PARTS else part for key, part in node.items()}
+        # Of a name, which is a text, nothing takes long.
+        hooked = {*PARTS}.difference(OF_NAMES)
+        copy = {key: self._copied(part) if key in hooked else part for key, part in node.items()}
         if node["type"] == "union":
             return self._union(node["choices"], copy)
         return self._hooked(node["type"], copy)
@@ -102,15 +97,15 @@ class Bounded:
         if kind in _OBJECTS:
             return self._object(copy)
         if kind == "json":
-            return _before(copy, self.hooks.decoding)
+            return before(copy, self.hooks.decoding)
         if kind in ("function-wrap", "custom-error") or copy.get("on_error", "raise") != "raise":
             copy["schema"] = self._tried(copy["schema"])
         return copy
 
     def _object(self, copy: Schema) -> Schema:
-        copy = _before(copy, self.hooks.measuring(_most_members(copy)))
+        copy = before(copy, self.hooks.measuring(_most_members(copy)))
         if copy.get("ref") in self._cycles.recursive:
-            copy = _around(copy, self.hooks.entering)
+            copy = around(copy, self.hooks.entering)
         return copy
 
     def _collection(self, kind: str, copy: Schema) -> Schema:
@@ -121,19 +116,21 @@ class Bounded:
             copy["max_length"] = min(copy.get("max_length", self.max_items), self.max_items)
         hashed = copy.get(_HASHING.get(kind, ""), {"type": "any"})
         if kind in _HASHING and not _is_safely_hashed(hashed):
-            return _before(copy, self.hooks.hashing(lambda: self._listing(hashed)))
+            each = {"type": "dict", "keys_schema": hashed} if kind == "dict" else hashed
+            return before(copy, self.hooks.hashing(lambda: self._listing(each)))
         return copy
 
     def _listing(self, items: Schema) -> Schema:
+        # What a site's function has made is read as JSON, too: that takes more than it would.
         listing = {"type": "list", "items_schema": items, "fail_fast": True}
-        if self.schema["type"] != "definitions":
-            return listing
-        return {**self.schema, "schema": listing}
+        if self._with_functions["type"] != "definitions":
+            return self._read(listing, Given.PARSED)
+        return self._read({**self._with_functions, "schema": listing}, Given.PARSED)
 
     def _union(self, choices: Sequence[Any], copy: Schema) -> Schema:
         pairs = zip(choices, copy["choices"], strict=True)
         copy["choices"] = [self._alternative(*pair) for pair in pairs]
-        return _before(copy, self.hooks.choosing(len(choices)))
+        return before(copy, self.hooks.choosing(len(choices)))
 
     def _alternative(self, original: Any, copy: Any) -> Any:
         if isinstance(copy, tuple):
@@ -144,7 +141,7 @@ class Bounded:
 
     def _tried(self, schema: Schema) -> Schema:
         is_recursive = _references(schema) & self._cycles.leading
-        return _around(schema, self.hooks.trying) if is_recursive else schema
+        return around(schema, self.hooks.trying) if is_recursive else schema
 
     @cached_property
     def _cycles(self) -> _Cycles:
@@ -174,12 +171,12 @@ class Bounded:
 
 def is_composite(schema: Schema) -> bool:
     """Return whether values of ``schema`` may be made of others."""
-    return any(each["type"] in _COMPOSITE for each in _walk(schema))
+    return any(each["type"] in _COMPOSITE for each in walk(schema))
 
 
 def classes_of(schema: Schema) -> set[type]:
     """Return the classes of the objects in ``schema``."""
-    return {each["cls"] for each in _walk(schema) if each["type"] in ("model", "dataclass")}
+    return {each["cls"] for each in walk(schema) if each["type"] in ("model", "dataclass")}
 
 
 def needs_bounds(schema: Schema) -> bool:
@@ -188,13 +185,13 @@ def needs_bounds(schema: Schema) -> bool:
     It can where strings are parsed, and where a union is part of two or more of its alternatives:
     then the cost doubles with each level of nesting.
     """
-    if any(each["type"] == "json" for each in _walk(schema)):
+    if any(each["type"] == "json" for each in walk(schema)):
         return True
     cycles = _cycles_of(schema)
     return any(
         sum(ref in cycles.reached(_references(choice)) for choice in union["choices"]) > 1
         for ref in cycles.recursive
-        for union in _walk(cycles.definitions[ref])
+        for union in walk(cycles.definitions[ref])
         if union["type"] == "union"
     )
 
@@ -229,39 +226,21 @@ class _Cycles:
 
 
 def _cycles_of(schema: Schema) -> _Cycles:
-    nodes = (each for each in _walk(schema) if each["type"] == "definitions")
+    nodes = (each for each in walk(schema) if each["type"] == "definitions")
     return _Cycles({each["ref"]: each for node in nodes for each in node["definitions"]})
 
 
 def _references(node: Any) -> set[str]:
-    return {each["schema_ref"] for each in _walk(node) if each["type"] == "definition-ref"}
-
-
-def _walk(node: Any) -> Iterator[Schema]:
-    """Yield a schema and all that are part of it; what it refers to is not."""
-    if isinstance(node, (list, tuple)):
-        for each in node:
-            yield from _walk(each)
-    elif isinstance(node, dict):
-        if _is_schema(node):
-            yield node
-        for key, part in node.items():
-            if key in _PARTS or not _is_schema(node):
-                yield from _walk(part)
-
-
-def _is_schema(node: Schema) -> bool:
-    # A mapping of names to schemas may have the name "type".
-    return isinstance(node.get("type"), str)
+    return {each["schema_ref"] for each in walk(node) if each["type"] == "definition-ref"}
 
 
 def _is_safely_hashed(schema: Schema) -> bool:
-    kinds = {each["type"] for each in _walk(schema)}
+    kinds = {each["type"] for each in walk(schema)}
     return kinds <= {*_SAFELY_HASHED, "nullable", "chain", "function-after"} and kinds != {"any"}
 
 
 def _fields_of(schema: Schema) -> list[Schema]:
-    for each in _walk(schema):
+    for each in walk(schema):
         if each["type"] == "model-fields":
             return list(each["fields"].values())
     return []
@@ -269,7 +248,7 @@ def _fields_of(schema: Schema) -> list[Schema]:
 
 def _most_members(schema: Schema) -> int | None:
     """Return how many members an object may have, if others are errors; each would be one."""
-    for each in _walk(schema):
+    for each in walk(schema):
         if each["type"] in ("model-fields", "typed-dict", "dataclass-args"):
             fields = each["fields"]
             config = schema.get("config") or {}
@@ -282,18 +261,3 @@ def _most_members(schema: Schema) -> int | None:
 def _names_of(field: Schema) -> int:
     alias = field.get("validation_alias", ())
     return 1 + (1 if isinstance(alias, str) else len(alias))
-
-
-def _around(schema: Schema, function: Function) -> Schema:
-    return _applied("function-wrap", function, schema)
-
-
-def _before(schema: Schema, function: Function) -> Schema:
-    return _applied("function-before", function, schema)
-
-
-def _applied(kind: str, function: Function, schema: Schema) -> Schema:
-    reference = schema.pop("ref", None)
-    called = {"type": "no-info", "function": function}
-    applied = {"type": kind, "function": called, "schema": schema}
-    return applied if reference is None else {**applied, "ref": reference}

@@ -9,7 +9,8 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Literal, NamedTuple, Union
+from types import UnionType
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -32,6 +33,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic.dataclasses import dataclass as pydantic_dataclass
 from pydantic_core import to_json
 from typing_extensions import TypedDict
 
@@ -67,6 +69,23 @@ class Strict(BaseModel):
     when: dt.date | None = None
     ids: set[uuid.UUID] = set()
     pair: tuple[int, str] | None = None
+    named: dict[int, Base] | None = None
+    tree: Strict | dt.date | None = None
+
+
+class Dated(BaseModel):
+    """Validates the same definitions as JSON and, after a function, as values of Python."""
+
+    a: dt.date | int | str = 0
+    b: Dated | dt.date | str | None = None
+    c: Annotated[Dated | dt.date | str | None, BeforeValidator(lambda value: value)] = None
+    d: Annotated[list[Dated | dt.date | str], Field(validate_default=True)] = []
+
+
+@pydantic_dataclass(config=ConfigDict(strict=True))
+class Exactly:
+    a: dt.datetime | None = None
+    b: frozenset[int] | tuple[dt.date, ...] | None = None
 
 
 class Open(BaseModel):
@@ -157,18 +176,24 @@ TYPES: list[Any] = [
     None,
     Any,
     dt.date,
+    dt.datetime,
+    dt.timedelta,
     decimal.Decimal,
     uuid.UUID,
     bytes,
     Colour,
     Literal["a", 1],
     Annotated[int, Field(strict=True)],
+    Annotated[dt.date | str, BeforeValidator(lambda value: value)],
+    Annotated[set[dt.date | str], Field(strict=True)],
     Annotated[str, Field(max_length=2)],
     Annotated[str, BeforeValidator(str)],
     Base,
     Wide,
     Exact,
     Strict,
+    Dated,
+    Exactly,
     Open,
     Tree,
     Checked,
@@ -180,6 +205,7 @@ TYPES: list[Any] = [
     Pair,
     JsonValue,
     Json[list[int]],
+    Json[list[dt.date | Base | str]],
     Annotated[Base | None, WrapValidator(or_nothing)],
 ]
 
@@ -200,12 +226,19 @@ def _union(kinds: list[Any]) -> Any:
 
 
 kinds = st.recursive(st.sampled_from(TYPES), _grown, max_leaves=4) | st.sampled_from(
-    [set[int], frozenset[str], set[uuid.UUID], set[tuple[int, int]], list[Base | Wide | Exact]]
+    [
+        *(set[int], frozenset[str], set[uuid.UUID], set[tuple[int, int]], set[dt.date | str]),
+        *(list[Base | Wide | Exact], dict[dt.date | str, Base], dict[uuid.UUID | int, list[Tree]]),
+        *(list[int] | set[str], tuple[int, ...] | set[str] | list[dt.date]),
+    ]
 )
-names = st.sampled_from(["a", "b", "c", "d", "dd", "v", "left", "right", "op", "args", "n", "x"])
+names = st.sampled_from(
+    [*("a", "b", "c", "d", "dd", "v", "left", "right", "op", "args", "n", "x"), "5", "2020-01-01"]
+)
 plain = st.one_of(
     st.integers(-3, 9),
-    st.sampled_from(["", "a", "5", "red", "and", "or", "leaf", "2020-01-01", "[1]", "x" * 9]),
+    st.sampled_from(["", "a", "5", "red", "and", "or", "leaf", "[1]", "x" * 9]),
+    st.sampled_from(["2020-01-01", "2020-01-01T00:00:00", "P1D", '["2020-01-01", {"a": 1}]']),
     st.sampled_from(["6b8ef5a0-0000-4000-8000-000000000000", 1.5, True, None, 10**30]),
 )
 values = st.recursive(
@@ -215,35 +248,71 @@ values = st.recursive(
 )
 
 
+MEMBERS: dict[Any, dict[str, Any]] = {
+    kind: get_type_hints(kind, include_extras=True)
+    for kind in (Base, Wide, Exact, Strict, Dated, Exactly, Tree, Checked, And, Or, Leaf, Point)
+} | {Typed: get_type_hints(Typed), Open: {"a": int, "b": int}}
+TEXTS: dict[Any, Any] = {
+    dt.date: ["2020-01-01", "2020-01-01T00:00:00", 0],
+    dt.datetime: ["2020-01-01T00:00:00", "2020-01-01", 0],
+    dt.timedelta: ["P1D", 5, "5"],
+    decimal.Decimal: ["5", 1.5, 10**30],
+    uuid.UUID: ["6b8ef5a0-0000-4000-8000-000000000000"],
+    int: [1, 5, "5", 2.0, True, 10**30],
+    float: [1.5, 1, "5"],
+    bool: [True, "true", 0],
+    Colour: ["red", "blue"],
+    Numbers: [[1, "5"], []],
+    Json[list[int]]: ["[1]"],
+    Json[list[dt.date | Base | str]]: ['["2020-01-01", {"a": 1}, {"a": 1, "b": "2020-01-01"}]'],
+    None: [None],
+    type(None): [None],
+}
+
+
+def fitting(kind: Any, depth: int = 3) -> st.SearchStrategy[Any]:
+    """Return values of which many are valid for ``kind``: others are soon told apart."""
+    if kind in TEXTS:
+        return st.sampled_from(TEXTS[kind])
+    kind, parts = get_origin(kind) or kind, get_args(kind)
+    inner = [fitting(part, depth - 1) if depth else st.none() for part in parts]
+    if kind is Annotated:
+        return inner[0]
+    if kind in (Union, UnionType):
+        return st.one_of(inner)
+    if kind is dict:
+        keys = st.sampled_from(["1", "5", "2020-01-01", "a"])
+        return st.dictionaries(keys, inner[1], max_size=3)
+    if kind in (list, set, frozenset) or parts[1:] == (Ellipsis,):
+        return st.lists(inner[0], max_size=3)
+    if kind is tuple:
+        return st.tuples(*inner).map(list)
+    if kind in MEMBERS and depth:
+        members = {name: fitting(part, depth - 1) for name, part in MEMBERS[kind].items()}
+        return st.fixed_dictionaries({}, optional=members)
+    if kind is Literal:
+        return st.sampled_from(parts)
+    return plain
+
+
+def fitting_or_not(kind: Any) -> st.SearchStrategy[Any]:
+    return st.tuples(st.just(kind), st.one_of(fitting(kind), fitting(kind), values))
+
+
 def validators(kind: Any) -> tuple[Any, Validator[Any]]:
     model = create_model("Whole", v=(kind, ...), w=(int, 1))
     return model.__pydantic_validator__, Validator(model)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-@given(kinds, values)
-def test_the_same_values_are_valid_and_become_the_same(kind, value):
+@given(kinds.flatmap(fitting_or_not))
+def test_the_same_values_are_valid_and_become_the_same(kind_and_value):
+    kind, value = kind_and_value
     plain_validator, validator = validators(kind)
     whole = {"v": value}
     for copy in (validator.begin(many=True), bounded._Trial(validator, many=False)):
         _compare(plain_validator.validate_python, copy.validate_python, whole)
-        if _is_same_from_json(plain_validator, whole):
-            _compare(plain_validator.validate_json, copy.validate_json, to_json(whole))
-
-
-def _is_same_from_json(plain: Any, whole: Any) -> bool:
-    """Return whether pydantic makes the same of a text as of what was parsed.
-
-    Of unions it does not always: of a text of JSON, `date | str` is a date. The hooks of a copy are
-    given what was parsed, and so is what they are around.
-    """
-    made = []
-    for validate, value in ((plain.validate_python, whole), (plain.validate_json, to_json(whole))):
-        try:
-            made.append(repr(validate(value)))
-        except ValidationError:
-            made.append("")
-    return made[0] == made[1]
+        _compare(plain_validator.validate_json, copy.validate_json, to_json(whole))
 
 
 def _compare(plain: Callable[..., Any], bounded: Callable[..., Any], given: Any) -> None:
@@ -347,6 +416,47 @@ def test_of_a_small_expression_all_is_told():
             validate(value)
         errors.append(caught.value.errors(include_url=False))
     assert errors[0] == errors[1] == errors[2]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (dt.date | Base | uuid.UUID, "x"),
+        (Annotated[str, Field(max_length=2)] | list[Base], ["x", {"a": "x"}, 1.5]),
+        (tuple[Base | dt.date, int], [{}, "x"]),
+        (Strict, {"a": "1", "when": "x", "ids": ["x"], "tree": {}}),
+        (dict[uuid.UUID, Dated], {"x": {"a": "x", "b": 1.5}}),
+        (Json[list[dt.date | Base]], '["x"]'),
+    ],
+    ids=repr,
+)
+def test_of_what_is_read_from_json_the_same_is_told(kind, value):
+    plain, validator = validators(kind)
+    errors = []
+    for validating in (plain, bounded._Trial(validator, many=False)):
+        with pytest.raises(ValidationError) as caught:
+            validating.validate_json(to_json({"v": value}))
+        errors.append(caught.value.errors(include_url=False))
+    assert errors[0] == errors[1]
+
+
+class Nest(BaseModel):
+    a: tuple[Nest | str, ...]
+
+
+@pytest.mark.parametrize(("length", "is_read"), [(9, True), (4_000_000, False)])
+def test_what_is_written_and_read_again_counts(length, is_read):
+    value: Any = {"a": ["x" * length]}
+    for _ in range(20):
+        value = {"a": [value]}
+    text = to_json({"v": value})
+    if is_read:
+        plain, validator = validators(Nest)
+        _compare(plain.validate_json, validator.begin(many=True).validate_json, text)
+        return
+    with pytest.raises(ValidationError) as caught:
+        begin(Nest, many=True).validate_json(text)
+    assert [each["type"] for each in caught.value.errors()] == [TOO_COSTLY]
 
 
 def test_only_types_that_can_be_costly_are_watched_when_they_are_small():
