@@ -25,7 +25,7 @@ from pydantic_core import (
     to_json,
 )
 
-from .bounded_json import Schema, has_other_choices
+from .bounded_json import Schema
 from .bounded_schema import Bounded, Function, Hooks, classes_of, needs_bounds
 from .values import MANY_VALUES, holds_more, most_values
 
@@ -80,8 +80,6 @@ class Validator(Generic[M]):
         self._plain = model.__pydantic_validator__
         self.needs_bounds = needs_bounds(self._schema)
         """Whether even a small value may take time worth mentioning."""
-        self.has_other_choices = has_other_choices(self._schema)
-        """Whether JSON is to be validated as such: a union in it may choose otherwise."""
         self._max_items = max_items
         self.validate_few: Callable[[Any], M] = (
             partial(self.validate, many=False)

@@ -88,11 +88,6 @@ def around(schema: Schema, function: Any) -> Schema:
     return _applied("function-wrap", schema, function)
 
 
-def has_other_choices(schema: Schema) -> bool:
-    """Return whether a union in ``schema`` may make something else of JSON than of parsed values."""
-    return any(each["type"] == "union" and not _is_alike(each, True) for each in walk(schema))
-
-
 class Given(Enum):
     """What a schema validates."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+import uuid
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -386,3 +388,51 @@ def test_a_type_that_can_be_read_in_too_many_ways_says_so():
         "Invalid arguments. It can be read in too many ways to be checked."
     )
     assert call(find, condition={"negated": {"conditions": [1]}}).text == "Not"
+
+
+class Dated(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    day: dt.date
+    ids: set[uuid.UUID] = set()
+    next: Dated | None = None
+
+
+KEY = "6b8ef5a0-0000-4000-8000-000000000000"
+
+
+@pytest.mark.parametrize("others", [[1], ["1"] * 2_000], ids=len)
+@pytest.mark.parametrize("limit", [5, ""])
+@pytest.mark.parametrize(
+    ("annotation", "sent", "received"),
+    [
+        (str | dt.date, "2020-01-01", "2020-01-01"),
+        (int | str, "5", "5"),
+        (Dated, {"day": "2020-01-01"}, Dated(day=dt.date(2020, 1, 1))),
+        (
+            list[Dated],
+            [{"day": "2020-01-01", "next": {"day": "2020-01-02", "ids": [KEY]}}],
+            [
+                Dated(
+                    day=dt.date(2020, 1, 1),
+                    next=Dated(day=dt.date(2020, 1, 2), ids={uuid.UUID(KEY)}),
+                )
+            ],
+        ),
+    ],
+    ids=repr,
+)
+def test_an_argument_becomes_the_same_beside_whatever_others(
+    annotation, sent, received, others, limit
+):
+    got: list[Any] = []
+
+    def take(value: Any, others: list[int], limit: int | None = None) -> str:
+        got.append(value)
+        return "taken"
+
+    take.__annotations__["value"] = annotation
+
+    call(take, value=sent, others=others, limit=limit).assert_ok()
+    assert got == [received]
+    assert repr(got) == repr([received])
