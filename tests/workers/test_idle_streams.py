@@ -56,12 +56,17 @@ def test_idle_streams_cost_no_thread_no_connection_and_no_statement_and_are_serv
 async def make_busy(workers: Workers, http: httpx.AsyncClient) -> None:
     """Bring both workers to where they have all threads and connections that they may have."""
     client = await Client(*served(workers.urls, http)).open()
-    async with asyncio.timeout(BOUND / 4):
-        while await held(workers, http) != ([THREADS, THREADS], 2 * CONNECTIONS):
-            # The latter keep the threads for admission busy, and share what each request asks.
-            calls = (client.call("use_database") for _ in range(80))
-            changes = (client.post("logging/setLevel", level="debug") for _ in range(40))
-            await asyncio.gather(*map(last_of, [*calls, *changes]))
+    wanted = [THREADS, THREADS], 2 * CONNECTIONS
+    has: Any = None
+    try:
+        async with asyncio.timeout(BOUND / 4):
+            while (has := await held(workers, http)) != wanted:
+                # The latter keep the threads for admission busy, where they wait for the former.
+                calls = (client.call("hold_sessions") for _ in range(40))
+                changes = (client.post("logging/setLevel", level="debug") for _ in range(40))
+                await asyncio.gather(*map(last_of, [*calls, *changes]))
+    except TimeoutError:
+        raise AssertionError(f"The workers hold {has}, and not {wanted}") from None
 
 
 async def held(workers: Workers, http: httpx.AsyncClient) -> tuple[list[int], int]:

@@ -11,7 +11,7 @@ import time
 import uuid
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import Count, Max
 
 from django_mcp import Context, mcp
@@ -186,10 +186,13 @@ def session_rows(secret: str) -> dict[str, Any]:
 
 
 @mcp.tool
-def use_database() -> int:
-    """Keep a thread and a connection busy, for as long as others need to want theirs."""
-    time.sleep(0.1)
-    return Session.objects.count()
+def hold_sessions() -> int:
+    """Keep a thread and a connection busy, and whoever would write sessions waiting meanwhile."""
+    with transaction.atomic():
+        held = Session.objects.select_for_update().order_by("pk").values_list("pk", flat=True)
+        number = len(held)
+        time.sleep(0.05)
+    return number
 
 
 @mcp.tool
