@@ -15,7 +15,7 @@ from django.http import Http404
 from ...server.context import Context
 from ...server.errors import ToolError
 from ...server.fields.field_types import Schema, type_of
-from ..fields.databases import fetched
+from ..fields.databases import first
 from ..fields.row_fields import RowFields
 from ..finding.keyset import Order
 from ..finding.lookups import search_argument
@@ -128,8 +128,7 @@ class AdminReading:
 
     def written(self, ctx: Context, key: Any, alias: str) -> Any:
         """Return the row of a primary key in a database; nothing where the caller sees none."""
-        rows = self.options.get_queryset(ctx).using(alias).filter(pk=key)
-        row = next(iter(fetched(rows[:1])), None)
+        row = first(self.options.get_queryset(ctx).using(alias).filter(pk=key))
         return row if row is not None and self.may_see(ctx, row) else None
 
     def show(self, ctx: Context, row: Any) -> dict[str, Any]:

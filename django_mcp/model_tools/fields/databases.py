@@ -56,6 +56,11 @@ def fetched(rows: Any) -> list[Any]:
     return found
 
 
+def first(rows: Any) -> Any:
+    """Return the first row of a queryset, or nothing, with what it prefetches likewise."""
+    return next(iter(fetched(rows[:1])), None)
+
+
 def parted(rows: Any) -> tuple[Any, Sequence[Any]]:
     """Return a queryset without what it prefetches, and that, which is left to :func:`load`."""
     if not router.routers:

@@ -13,7 +13,7 @@ from ...server.context import Context
 from ...server.errors import RegistrationError
 from ...server.fields.field_types import Schema
 from ...server.registry import MCPServer
-from ..fields.databases import fetched
+from ..fields.databases import first
 from ..fields.related_rows import RelatedRows
 from ..fields.row_fields import RowFields
 from ..options import ModelOptions
@@ -92,7 +92,7 @@ class Reading:
         """Return the row of a key; what the caller may not see does not exist."""
         rows = self.fields.loading(self.options.get_queryset(ctx))
         # Not get(): joins of the site's may have the same row several times.
-        row = _first(rows.filter(**{self.fields.named(self.lookup, "").path: key}))
+        row = first(rows.filter(**{self.fields.named(self.lookup, "").path: key}))
         if row is None or not self.may_see(ctx, row):
             raise Http404(f"No {self.options.model.__name__} matches the given query.")
         return row
@@ -100,7 +100,7 @@ class Reading:
     def written(self, ctx: Context, key: Any, alias: str) -> Any:
         """Return the row of a primary key in a database; nothing where the caller sees none."""
         rows = self.fields.loading(self.options.get_queryset(ctx).using(alias))
-        row = _first(rows.filter(pk=key))
+        row = first(rows.filter(pk=key))
         return row if row is not None and self.may_see(ctx, row) else None
 
     def show(self, ctx: Context, row: Any) -> dict[str, Any]:
@@ -112,10 +112,6 @@ class Reading:
         """Return whether a row is not hidden from the caller by permissions of its own."""
         options = self.options
         return not options.hides_rows or options.may(ctx, "view", row)
-
-
-def _first(rows: Any) -> Any:
-    return next(iter(fetched(rows[:1])), None)
 
 
 def _fields_of(options: ModelOptions) -> RowFields:
